@@ -143,6 +143,7 @@ int main(int argc, char** argv) {
       reports.step(step, totals.mean_loss());
       const bool stops = totals.stops > 0, is_due = flags.checkpoint_every > 0 && (step + 1) % flags.checkpoint_every == 0;
       if (!flags.checkpoint.empty() && (stops || is_due || step + 1 == flags.steps)) trainer.save(flags.checkpoint);
+      if (stops && stop) stop->agreed();
       if (stops) throw pdp::Stopped{pdp::text("stopped on request after step ", step + 1, "; start the program again to continue")};
       if (flags.check) trainer.check_parameters();
       if (!is_shown) continue;

@@ -164,6 +164,7 @@ class Saver {
     if (is_on() && saved_ != engine_.steps()) save_here(at);
     const std::string where =
         is_on() ? text(", with a checkpoint in ", options_.directory.string(), "; start the program again to continue") : "";
+    if (stop_) stop_->agreed();
     checkpoint::meet_before_throwing(world_);
     throw Stopped{text("stopped on request after step ", engine_.steps(), where)};
   }

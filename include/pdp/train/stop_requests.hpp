@@ -25,6 +25,9 @@ class StopRequests {
 
   /// Returns whether a signal has arrived, since the first object was made, or the time is over.
   [[nodiscard]] bool requested() const noexcept;
+  /// Call it when the ranks have agreed to stop. The signal of this process may still be on its way: it is then ignored once, also after
+  /// the end of this object.
+  void agreed() const noexcept;
 
  private:
   sigset_t mask_before_{};  // of this thread

@@ -35,7 +35,7 @@ struct StopHandlers {
   static inline std::mutex mutex;
   static inline int users = 0;
   static inline std::array<struct sigaction, 2> before{};
-  static inline std::atomic<bool> arrived{false};
+  static inline std::atomic<bool> arrived{false}, ignores_one{false};
 
   static sigset_t set() {
     sigset_t all;
@@ -53,15 +53,20 @@ struct StopHandlers {
   }
   static void handle(int signal, siginfo_t* info, void* context) {
     arrived.store(true, std::memory_order_relaxed);
+    if (ignores_one.exchange(false)) return restore();
     const struct sigaction& previous = before[signal == watched[0] ? 0 : 1];
     if ((previous.sa_flags & SA_SIGINFO) != 0)
       previous.sa_sigaction(signal, info, context);
     else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
       previous.sa_handler(signal);
   }
+  static void restore() {
+    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &before[i], nullptr);
+  }
   static void add() {
     const std::scoped_lock lock{mutex};
     if (users++ > 0) return;
+    if (ignores_one.exchange(false)) restore();
     arrived = false;
     struct sigaction action {};
     action.sa_sigaction = &handle;
@@ -73,7 +78,7 @@ struct StopHandlers {
     const std::scoped_lock lock{mutex};
     if (--users > 0) return;
     launch::Report::announce_stop(launch::environment, false);
-    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &before[i], nullptr);
+    if (!ignores_one) restore();
   }
 };
 
@@ -121,6 +126,11 @@ PDP_INLINE StopRequests::StopRequests(std::chrono::seconds after) : end_{std::ch
 PDP_INLINE StopRequests::~StopRequests() {
   detail::StopHandlers::remove();
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);  // a signal that nothing has noticed ends the process now
+}
+
+PDP_INLINE void StopRequests::agreed() const noexcept {
+  detail::StopHandlers::take_pending();
+  if (!detail::StopHandlers::arrived) detail::StopHandlers::ignores_one = true;
 }
 
 PDP_INLINE bool StopRequests::requested() const noexcept {
