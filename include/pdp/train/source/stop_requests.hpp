@@ -60,8 +60,13 @@ struct StopHandlers {
     else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN)
       previous.sa_handler(signal);
   }
+  /// Restores the handlers that were there before, unless the program has installed others.
   static void restore() {
-    for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &before[i], nullptr);
+    for (std::size_t i = 0; i < watched.size(); ++i) {
+      struct sigaction now {};
+      ::sigaction(watched[i], nullptr, &now);
+      if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &handle) ::sigaction(watched[i], &before[i], nullptr);
+    }
   }
   static void add() {
     const std::scoped_lock lock{mutex};
