@@ -26,8 +26,9 @@ concept Network = requires(N& network, const CallId& call, const OwnedMatrix& ro
 /// Returns true. Does not compile, with a sentence, unless N is a Network.
 template <class N>
 consteval bool check_network() {
-  static_assert(Network<N>, "pdp: this remote object is not a network: make it of the type SubNetworkOf<function> or of a class derived "
-                            "from SubNetwork (see pdp/rpc/sub_network.hpp)");
+  static_assert(Network<N>,
+                "pdp: this remote object is not a network: make it of the type SubNetworkOf<function> or of a class derived "
+                "from SubNetwork (see pdp/rpc/sub_network.hpp)");
   return Network<N>;
 }
 
