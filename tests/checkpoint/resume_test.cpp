@@ -187,6 +187,7 @@ TEST_CASE("A training that goes back to an earlier checkpoint sets the later one
         samples(), {.epochs = 1, .checkpoint = {.directory = folder / "run", .every_steps = 1, .keep = 1}}, [](const pdp::Epoch&) {},
         [&](std::int64_t step, const Trainer::Totals&) {
           if (step == 2) trainer.save(folder / "run", {{"note", "from a callback"}});
+          if (step == 3) trainer.save(folder / "other");
         });
     return found ? 1 : 0;
   });
@@ -195,6 +196,7 @@ TEST_CASE("A training that goes back to an earlier checkpoint sets the later one
   REQUIRE(found.size() == 1);
   CHECK(found.front().step == 6);
   CHECK(fs::exists(folder / "run/step-000005.aside"));
+  CHECK(pdp::checkpoint::checkpoints_in(folder / "other").size() == 1);
   CHECK(fs::read_symlink(folder / "run/latest") == "step-000006");
 }
 

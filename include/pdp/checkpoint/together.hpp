@@ -15,7 +15,7 @@
 /// Steps of saving and loading that the ranks take together, so that they either all succeed or all throw the same error.
 namespace pdp::checkpoint {
 
-/// Returns rank 0's text on every rank. Every rank makes this call; the text of other ranks is ignored.
+/// Returns the text of rank `root` on every rank. Every rank makes this call; the text of other ranks is ignored.
 template <comm::Communicator C, class D>
 [[nodiscard]] std::string broadcast_text(C& world, const D& device, std::string words, int root = 0) {
   engine::HostCalls calls{world, device};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -89,21 +90,22 @@ class Saver {
       saver_.saved_ = -1;
       saver_.is_due_ = false;
       if (options.directory.empty()) return;
-      static_cast<void>(StopRequests{options.stop_after});  // throws if PDP_STOP_AFTER is not valid
-      saver_.take(options.directory);
+      stop_.emplace(options.stop_after);
+      saver_.lock_ = saver_.take(options.directory);
       saver_.options_ = options;
-      saver_.stop_.emplace(options.stop_after);
+      saver_.stop_ = &*stop_;
     }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     ~Use() {
       saver_.options_ = {};
       saver_.lock_.reset();
-      saver_.stop_.reset();
+      saver_.stop_ = nullptr;
     }
 
    private:
     Saver& saver_;
+    std::optional<StopRequests> stop_;
   };
   [[nodiscard]] bool is_on() const { return !options_.directory.empty(); }
   /// Whether a checkpoint is due after some step in the middle of an epoch.
@@ -131,11 +133,8 @@ class Saver {
   std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Position& at, const checkpoint::Values& values = {}) {
     if (folder.empty()) throw ConfigError{"save() was given an empty path; give it the folder of this training's checkpoints"};
     if (is_on() && folder.lexically_normal() == options_.directory.lexically_normal()) return save_here(at, values);
-    take(folder);
-    auto path = checkpoint::save_state(world_, engine_, lock(), at, values, 0);
-    lock_.reset();
-    if (is_on()) take(options_.directory);
-    return path;
+    const auto lock = take(folder);
+    return checkpoint::save_state(world_, engine_, lock.get(), at, values, 0);
   }
 
   /// Saves a checkpoint if one is due after this step. `of_epoch`: the steps of an epoch. After its last step, after_epoch() does that.
@@ -158,29 +157,30 @@ class Saver {
   }
 
   /// Whether this rank has been asked to stop. The ranks agree through the totals of their next step.
-  [[nodiscard]] bool is_asked_to_stop() const { return stop_ && stop_->requested(); }
+  [[nodiscard]] bool is_asked_to_stop() const { return stop_ != nullptr && stop_->requested(); }
   /// Saves a checkpoint if there is a folder, and throws Stopped. Every rank makes this call.
   [[noreturn]] void stop(const checkpoint::Position& at) {
     if (is_on() && saved_ != engine_.steps()) save_here(at);
     const std::string where =
         is_on() ? text(", with a checkpoint in ", options_.directory.string(), "; start the program again to continue") : "";
-    if (stop_) stop_->agreed();
+    if (stop_ != nullptr) stop_->agreed();
     checkpoint::meet_before_throwing(world_);
     throw Stopped{text("stopped on request after step ", engine_.steps(), where)};
   }
 
  private:
   [[nodiscard]] const auto& device() { return engine_.stage().device(); }
-  [[nodiscard]] const checkpoint::FolderLock* lock() const { return lock_ ? &*lock_ : nullptr; }
 
-  void take(const std::filesystem::path& folder) {
-    lock_.reset();
+  /// Returns the right to write to a folder on rank 0, and null on the others.
+  [[nodiscard]] std::unique_ptr<checkpoint::FolderLock> take(const std::filesystem::path& folder) {
+    std::unique_ptr<checkpoint::FolderLock> lock;
     checkpoint::on_every_rank(world_, device(), [&] {
-      if (world_.rank() == 0) lock_.emplace(folder);
+      if (world_.rank() == 0) lock = std::make_unique<checkpoint::FolderLock>(folder);
     });
+    return lock;
   }
   std::filesystem::path save_here(const checkpoint::Position& at, const checkpoint::Values& values = {}) {
-    auto path = checkpoint::save_state(world_, engine_, lock(), at, values, options_.keep);
+    auto path = checkpoint::save_state(world_, engine_, lock_.get(), at, values, options_.keep);
     saved_ = engine_.steps();
     is_due_ = false;
     return path;
@@ -189,10 +189,10 @@ class Saver {
   C& world_;
   Engine& engine_;
   CheckpointOptions options_{};
-  std::optional<checkpoint::FolderLock> lock_;  // on rank 0
-  std::optional<StopRequests> stop_;
-  std::int64_t saved_ = -1;  // the step of the last checkpoint
-  bool is_due_ = false;      // a checkpoint, by the number of steps
+  std::unique_ptr<checkpoint::FolderLock> lock_;  // on rank 0, during a fit()
+  const StopRequests* stop_ = nullptr;            // of that fit()
+  std::int64_t saved_ = -1;                       // the step of the last checkpoint
+  bool is_due_ = false;                           // a checkpoint, by the number of steps
 };
 
 }  // namespace pdp

@@ -14,7 +14,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
