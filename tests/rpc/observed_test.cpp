@@ -18,6 +18,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -37,9 +38,9 @@ std::vector<float> fill(int count) {
 }
 int count_of(const std::vector<float>& x) { return static_cast<int>(x.size()); }
 
-const MethodStatistics& find(const std::vector<MethodStatistics>& all, const std::string& name) {
+const MethodStatistics& find(const std::vector<MethodStatistics>& all, std::string_view name) {
   const auto found = std::ranges::find_if(all, [&](const MethodStatistics& each) { return each.name.ends_with(name); });
-  if (found == all.end()) throw std::runtime_error{"no statistics of " + name};
+  if (found == all.end()) throw std::runtime_error{"no statistics of " + std::string{name}};
   return *found;
 }
 
