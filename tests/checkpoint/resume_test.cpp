@@ -1,23 +1,20 @@
 #include <pdp/checkpoint/folder.hpp>
 #include <pdp/checkpoint/pieces.hpp>
+#include <pdp/checkpoint/state.hpp>
 #include <pdp/comm/thread.hpp>
-#include <pdp/data/in_memory.hpp>
-#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/core/error.hpp>
+#include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
-#include <pdp/strategy/hybrid.hpp>
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
-#include <pdp/strategy/tensor_parallel.hpp>
 #include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
-#include <pdp/testing/values.hpp>
-#include <pdp/train/trainer.hpp>
 
-#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -25,95 +22,43 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "checkpoint/small_training.hpp"
 #include "data/files.hpp"
 
 namespace resume_test {
 
 namespace fs = std::filesystem;
-namespace nn = pdp::nn;
-namespace strategy = pdp::strategy;
-using pdp::Index, pdp::Shape;
-using pdp::comm::Thread;
-using strategy::AnyStrategy;
-using Samples = pdp::data::InMemory<std::int32_t>;
+using namespace small_training;
 
-namespace {
-
-// Every width is a multiple of 2, 3, 4 and 8, and there are layers for a pipeline of 8 ranks.
-constexpr nn::Sequential model{nn::Linear{6, 24},  nn::Tanh{}, nn::Linear{24, 24}, nn::Tanh{}, nn::Linear{24, 24}, nn::Tanh{},
-                               nn::Linear{24, 24}, nn::Tanh{}, nn::Linear{24, 24}, nn::Tanh{}, nn::Linear{24, 3}};
-constexpr pdp::Task classifier{model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 0.01f},
-                               pdp::optim::Linear{.steps = 100, .to = 0.1f}};
-using Trainer = pdp::Trainer<Thread, AnyStrategy, std::remove_const_t<decltype(classifier)>>;
-
-Samples samples() {
-  constexpr std::size_t count = 70;  // 6 batches an epoch, the last one of 10 rows
-  const auto x = pdp::testing::normal(count * 6, 3);
-  std::vector<std::int32_t> classes;
-  for (auto row = x.begin(); row != x.end(); row += 6) classes.push_back(row[0] > 0 ? 2 : row[1] > 0 ? 1 : 0);
-  return {Shape{6}, x, classes};
-}
-
-struct Way {
-  std::string name;
-  int ranks;
-  AnyStrategy strategy;
-};
-
-std::vector<Way> ways() {
-  std::vector<Way> all{{"single", 1, strategy::Single{}}};
-  for (const int ranks : {1, 2, 3, 4, 8}) {
-    all.push_back({"data", ranks, strategy::DataParallel{}});
-    for (const int stage : {1, 2, 3}) all.push_back({"zero " + std::to_string(stage), ranks, strategy::Zero{.stage = stage}});
-    all.push_back({"tensor", ranks, strategy::TensorParallel{}});
-    if (ranks <= 6) all.push_back({"pipeline", ranks, strategy::Pipeline<strategy::OneForwardOneBackward>{.micro_batches = 3}});
+/// Checks that training continues from a checkpoint of step 9 with the losses of an uninterrupted run of a single rank.
+static void check_continues(const Way& from, const fs::path& saved, const Way& to, const Run& uninterrupted) {
+  const Run resumed = train(to, 4, saved);
+  REQUIRE(resumed.losses.size() == 21);
+  for (std::size_t step = 0; step < 20; ++step) {
+    CAPTURE(from.name, from.ranks, to.name, to.ranks, step);
+    REQUIRE_THAT(resumed.losses[step], WithinRel(uninterrupted.losses[9 + step], 1e-5));
   }
-  return all;
 }
 
-struct Run {
-  std::vector<double> losses;
-  std::vector<std::vector<pdp::checkpoint::Tensor>> parameters;
-  std::vector<pdp::Epoch> epochs;
-};
-
-/// Trains for some epochs, from a checkpoint if `from` is given. Saves one to `to` after step `save_at`, if that is given.
-Run train(const Way& way, int epochs, const fs::path& from = {}, const fs::path& to = {}, std::int64_t save_at = 0) {
-  const Samples data = samples();
-  return pdp::testing::ranks<Thread>(way.ranks,
-                                     [&](Thread& world) {
-                                       Trainer trainer{world, way.strategy, classifier, {.global_batch = 12, .seed = 5}};
-                                       if (!from.empty()) trainer.load(from);
-                                       Run run;
-                                       trainer.fit(
-                                           data, {.epochs = epochs}, [&](const pdp::Epoch& epoch) { run.epochs.push_back(epoch); },
-                                           [&](std::int64_t step, const Trainer::Totals& totals) {
-                                             run.losses.push_back(totals.mean_loss());
-                                             if (step + 1 == save_at)
-                                               trainer.save(to, {{"note", "a text"}, {"number", std::int64_t{7}}, {"ratio", 0.1}});
-                                           });
-                                       run.parameters.push_back(trainer.parameters());
-                                       return run;
-                                     })
-      .front();
-}
-
-}  // namespace
-
-TEST_CASE("A checkpoint of any strategy continues under any other with the losses of an uninterrupted run", "[checkpoint]") {
+TEST_CASE("A checkpoint of any strategy continues under another with the losses of an uninterrupted run", "[checkpoint]") {
   const files::TemporaryFolder folder;
   const std::vector<Way> all = ways();
   const Run uninterrupted = train(all.front(), 5);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const fs::path saved = folder / std::to_string(i);
     train(all[i], 2, {}, saved, 9);
-    const Way& other = all[(7 * i + 3) % all.size()];
-    const Run resumed = train(other, 4, saved);
-    REQUIRE(resumed.losses.size() == 21);
-    for (std::size_t step = 0; step < 20; ++step) {
-      CAPTURE(all[i].name, all[i].ranks, other.name, other.ranks, step);
-      REQUIRE_THAT(resumed.losses[step], WithinRel(uninterrupted.losses[9 + step], 1e-5));
-    }
+    check_continues(all[i], saved, all[(7 * i + 3) % all.size()], uninterrupted);
+  }
+}
+
+TEST_CASE("A checkpoint of any strategy continues under every other with the losses of an uninterrupted run", "[.long]") {
+  const files::TemporaryFolder folder;
+  const std::vector<Way> all = ways();
+  const Run uninterrupted = train(all.front(), 5);
+  for (const Way& from : all) {
+    const fs::path saved = folder / (from.name + std::to_string(from.ranks));
+    train(from, 2, {}, saved, 9);
+    for (const Way& to : all) check_continues(from, saved, to, uninterrupted);
   }
 }
 
@@ -124,9 +69,7 @@ TEST_CASE("A training with the same strategy continues to the bit", "[checkpoint
     const Run resumed = train(way, 2, folder / "run");
     CAPTURE(way.name, way.ranks);
     REQUIRE(resumed.losses == std::vector<double>{uninterrupted.losses.begin() + 8, uninterrupted.losses.end()});
-    REQUIRE(resumed.parameters.front().size() == uninterrupted.parameters.front().size());
-    for (std::size_t t = 0; t < resumed.parameters.front().size(); ++t)
-      REQUIRE(resumed.parameters.front()[t].values == uninterrupted.parameters.front()[t].values);
+    check_equal(resumed.parameters.front(), uninterrupted.parameters.front());
     REQUIRE(resumed.epochs.front().loss == uninterrupted.epochs[1].loss);
     fs::remove_all(folder / "run");
   }
@@ -140,7 +83,7 @@ TEST_CASE("A fit that is interrupted and started again ends with the parameters 
   const auto fit = [&](const Way& way, std::int64_t last) {
     return pdp::testing::ranks<Thread>(way.ranks,
                                        [&](Thread& world) {
-                                         Trainer trainer{world, way.strategy, classifier, {.global_batch = 12, .seed = 5}};
+                                         Trainer trainer{world, way.strategy, classifier, options};
                                          std::vector<int> epochs;
                                          try {
                                            trainer.fit(
@@ -165,8 +108,7 @@ TEST_CASE("A fit that is interrupted and started again ends with the parameters 
     CHECK(fit(way, 16).second == std::vector<int>{0, 1});
     const auto [parameters, epochs] = fit(way, -1);  // from step 15, in the third epoch
     CHECK(epochs == std::vector<int>{2, 3});
-    REQUIRE(parameters.size() == expected.size());
-    for (std::size_t t = 0; t < expected.size(); ++t) CHECK(parameters[t].values == expected[t].values);
+    check_equal(parameters, expected);
     const auto found = pdp::checkpoint::checkpoints_in(folder / way.name);
     REQUIRE(found.size() == 2);
     CHECK(found[0].step == 20);
@@ -181,7 +123,7 @@ TEST_CASE("A training that goes back to an earlier checkpoint sets the later one
   train(ways().front(), 1, {}, folder / "run", 2);
   train(ways().front(), 1, {}, folder / "run", 5);
   const auto resumed = pdp::testing::ranks<Thread>(2, [&](Thread& world) {
-    Trainer trainer{world, strategy::DataParallel{}, classifier, {.global_batch = 12, .seed = 5}};
+    Trainer trainer{world, strategy::DataParallel{}, classifier, options};
     const bool found = trainer.resume(folder / "run/step-000002");
     trainer.fit(
         samples(), {.epochs = 1, .checkpoint = {.directory = folder / "run", .every_steps = 1, .keep = 1}}, [](const pdp::Epoch&) {},
@@ -216,6 +158,44 @@ TEST_CASE("A checkpoint after the last step of an epoch is one of its end", "[ch
   };
   CHECK(fit(12, 1) == std::vector<int>{0});  // 6 steps
   CHECK(fit(14, 2) == std::vector<int>{1});  // the first epoch is complete, so the batch may change
+}
+
+TEST_CASE("A fit that resumes has the values that the program had given to the earlier one", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const auto fit = [&](int epochs, bool begins) {
+    return pdp::testing::ranks<Thread>(2,
+                                       [&](Thread& world) {
+                                         Trainer trainer{world, strategy::DataParallel{}, classifier, options};
+                                         if (begins) trainer.values() = {{"best", 0.25}, {"tries", std::int64_t{3}}};
+                                         trainer.fit(samples(), {.epochs = epochs, .checkpoint = {.directory = folder / "run"}},
+                                                     [](const pdp::Epoch&) {});
+                                         trainer.values()["note"] = "after the fit";
+                                         return trainer.values();
+                                       })
+        .back();
+  };
+  fit(1, true);
+  CHECK(fit(2, false) == pdp::checkpoint::Values{{"best", 0.25}, {"tries", std::int64_t{3}}, {"note", "after the fit"}});
+}
+
+TEST_CASE("Ranks that load what another number of ranks has saved read few bytes that they do not need", "[checkpoint]") {
+  const files::TemporaryFolder folder;
+  const pdp::Task wide{nn::Sequential{nn::Linear{512, 1024}, nn::Linear{1024, 1024}}, pdp::loss::MeanSquaredError{}, pdp::optim::Adam{}};
+  const strategy::AnyStrategy zero{strategy::Zero{.stage = 3}};
+  pdp::testing::ranks<Thread>(2, [&](Thread& world) { return pdp::Trainer{world, zero, wide, options}.save(folder / "run").string(); });
+  const auto read = pdp::testing::ranks<Thread>(3, [&](Thread& world) {
+    pdp::Trainer trainer{world, zero, wide, options};
+    pdp::checkpoint::Copies copies;
+    double needed = 0;
+    for (const auto& part : pdp::checkpoint::own_parts(trainer.engine(), copies, false)) needed += static_cast<double>(part.bytes.size());
+    const pdp::checkpoint::PieceReader reader{folder / "run/step-000000"};
+    pdp::checkpoint::read_state(trainer.engine(), reader);
+    return static_cast<double>(reader.bytes_read()) / needed;
+  });
+  for (const double ratio : read) {
+    CHECK(ratio >= 1);
+    CHECK(ratio < 1.1);
+  }
 }
 
 TEST_CASE("Wrong folders of checkpoints are errors", "[checkpoint]") {

@@ -41,6 +41,7 @@ TEST_CASE("describe counts the memory and the bytes sent of each DataParallel ra
       CHECK(use.parameters == model_bytes);
       CHECK(use.gradients == model_bytes);
       CHECK(use.optimizer_state == 2 * model_bytes);
+      CHECK(use.checkpoint == 3 * model_bytes / ranks);  // the ranks divide what all of them hold
       CHECK(use.calls == (ranks == 1 ? 0 : 17));  // 16 units and the totals
       CHECK(use.sent == 16 * (layer_bytes * 2 * (ranks - 1) / ranks));
       CHECK(use.idle == 0);
@@ -57,7 +58,7 @@ TEST_CASE("describe counts the memory and the bytes sent of Zero in each stage",
   CHECK((use(1).parameters == model_bytes && use(1).gradients == model_bytes));
   CHECK((use(2).parameters == model_bytes && use(2).gradients == slice + two_layers));
   CHECK((use(3).parameters == slice + two_layers && use(3).gradients == slice + two_layers));
-  for (const int stage : {1, 2, 3}) CHECK(use(stage).optimizer_state == 2 * slice);
+  for (const int stage : {1, 2, 3}) CHECK((use(stage).optimizer_state == 2 * slice && use(stage).checkpoint == 3 * slice));
   // Two more slices, each of one layer, hold sums that are then added to those of earlier micro-batches.
   CHECK(describe(Zero{.stage = 2, .accumulate = 2, .unit_elements = 1}, 4).ranks[1].gradients == slice + two_layers + two_layers / 4);
   // Gradients are reduced to slices, and parameters are gathered. Stage 3 gathers most parameters twice, those of the last layers once.
@@ -86,6 +87,7 @@ TEST_CASE("describe lists the layers of each Pipeline rank and counts its memory
     const RankUse& use = found.ranks[static_cast<std::size_t>(rank)];
     CHECK(use.layers == std::vector<std::pair<int, int>>{{4 * rank, 4 * rank + 4}});
     CHECK(use.parameters == model_bytes / 4);
+    CHECK(use.checkpoint == 3 * model_bytes / 4);
     const int neighbours = rank == 0 || rank == 3 ? 1 : 2;
     CHECK(use.sent == neighbours * 4 * (8 * boundary_bytes));  // one boundary for each neighbour and micro-batch of 8 rows
     CHECK(use.rows == 32);
@@ -143,7 +145,8 @@ TEST_CASE("describe prints a table, and throws PlanError for plans that cannot r
   auto spread = plans(Pipeline<>{.micro_batches = 2}, outline, 2);
   const std::string table = pdp::plan::describe(outline, spread, {.global_batch = 16}).text();
   CHECK_THAT(table, StartsWith(pdp::text(outline.elements(0, 2), " parameters, 16 samples a step, 2 ranks, bubble ")) &&
-                        Contains("\nrank  layers  samples  parameters  gradients  optimizer  activations  calls "));
+                        Contains("\nrank  layers  samples  parameters  gradients  optimizer  activations  calls ") &&
+                        Contains("idle  checkpoint\n"));
   CHECK(std::count(table.begin(), table.end(), '\n') == 3);
   CHECK_THAT(pdp::plan::describe(outline, plans(Single{}, outline, 1), {.global_batch = 5, .state_fields = 2}).text(),
              Contains(" 1 rank, bubble 0 %\n") && Contains("0 to 1"));

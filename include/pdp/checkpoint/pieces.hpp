@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -25,8 +26,11 @@ struct PartToWrite {
   std::span<const std::byte> bytes;
 };
 
-/// Larger parts are cut into pieces of about this many bytes. A reader checks the hash of each piece that it needs a part of.
-inline constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+/// Returns the size in bytes, roughly, of the pieces into which a part of this size is cut. A reader reads and hashes whole pieces, so
+/// small ones spare it bytes that it does not need. But each one takes a line of the manifest.
+[[nodiscard]] constexpr std::size_t piece_bytes(std::size_t part) {
+  return std::clamp(part / 64, std::size_t{64} << 10, std::size_t{4} << 20);
+}
 
 /// Writes a new file with these parts, and syncs it. Returns the manifest of this file alone. Throws FileError if the file cannot be
 /// written.
@@ -47,10 +51,12 @@ class PieceReader {
   /// Returns the hash of manifest.json, by which ranks compare what they read.
   [[nodiscard]] const Hash& hash() const { return hash_; }
 
-  /// Calls visit(block, bytes) for each piece of a tensor that has elements of one of these blocks, after it has checked the hash. Throws
-  /// FileError, with the file, the tensor and the offset, if a piece cannot be read or is damaged.
-  void read(std::size_t tensor, std::span<const Block> wanted,
-            const std::function<void(const Block& block, std::span<const std::byte> bytes)>& visit) const;
+  using Place = std::function<std::span<std::byte>(const Block& block)>;
+  using Visit = std::function<void(const Block& block, std::span<const std::byte> bytes)>;
+  /// Reads each piece of a tensor that has elements of one of these blocks. `place` returns memory for a piece's bytes, or an empty span if
+  /// it has none. Calls visit(block, bytes) when it has checked the piece's hash. Throws FileError, with the file, the tensor and the
+  /// offset, if a piece cannot be read or is damaged.
+  void read(std::size_t tensor, std::span<const Block> wanted, const Place& place, const Visit& visit) const;
   /// Checks the hashes of the headers of all files. They describe the pieces to other readers; pdp reads the manifest.
   void check_headers() const;
   /// Checks all hashes. Calls found(message) for each damaged header or piece.
@@ -61,8 +67,9 @@ class PieceReader {
  private:
   /// Opens a file, and closes the one before: a checkpoint may have more files than a process may open.
   [[nodiscard]] const data::Input& open(std::size_t file) const;
-  [[nodiscard]] std::string damage_of(const StoredPiece& piece) const;
-  void read_piece(const StoredPiece& piece) const;
+  [[nodiscard]] std::string damage_of(const StoredPiece& piece, const Hash& found) const;
+  /// Reads a piece to `to`, or to own memory if that is empty.
+  [[nodiscard]] std::span<const std::byte> read_piece(const StoredPiece& piece, std::span<std::byte> to) const;
   void check_header(std::size_t file) const;
 
   std::filesystem::path folder_;

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <future>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <pdp/checkpoint/folder.hpp>
@@ -12,6 +17,8 @@
 #include <pdp/checkpoint/state.hpp>
 #include <pdp/checkpoint/together.hpp>
 #include <pdp/comm/communicator.hpp>
+#include <pdp/comm/os/blocked_signals.hpp>
+#include <pdp/core/device.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/step_state.hpp>
 
@@ -24,37 +31,115 @@ namespace pdp::checkpoint {
   return text("rank-", std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0'), digits, ".safetensors");
 }
 
-/// Saves an engine's state as a checkpoint in a folder. Each rank writes a file of its own. `lock`: on rank 0, the right to write to the
-/// folder; not used on other ranks. `position`: that of the training in its data; this function adds the numbers that the engine has. Keeps
-/// the newest `keep` checkpoints; 0: all. Returns the path of the checkpoint. Every rank makes this call, with the same arguments. Every
-/// rank throws FileError, with the same text, if a rank cannot write; the folder then still has its previous checkpoints.
+/// The time at which the ranks write the files of a checkpoint.
+enum class Writing : std::uint8_t {
+  now,            // in Save::finish(). The ranks wait until the files are on the disk
+  in_background,  // on a thread of each rank, from a copy of the state. Training may continue
+};
+
+/// The arguments of a Save that do not depend on the engine. All ranks give the same, except for `lock`.
+struct SaveOptions {
+  const FolderLock* lock = nullptr;  // on rank 0: the right to write to the folder, which must outlive the Save. Null on other ranks
+  Position position{};               // of the training in its data; Save adds the numbers that the engine has
+  Values values{};
+  int keep = 0;  // the number of the newest checkpoints to keep; 0: all
+  Writing writing = Writing::now;
+};
+
+/// A checkpoint that the ranks are saving. Each rank writes a file of its own; then rank 0 writes the manifest and gives the checkpoint its
+/// name. If a rank cannot write, every rank throws FileError with the same text, and the folder still has its previous checkpoints. Without
+/// finish(), the destructor waits for this rank's thread, and the checkpoint does not come to exist.
+///
+/// Every rank makes the same calls. Only `is_busy` is for one rank.
+template <comm::Communicator C, Device D>
+class Save {
+ public:
+  /// Makes a folder and takes the state of the engine. `copies`: memory for copies of the state, which must outlive the Save. It may be
+  /// used again by a later one.
+  template <class Engine>
+  Save(C& world, Engine& engine, SaveOptions options, Copies& copies)
+      : world_{world}, device_{engine.stage().device()}, options_{std::move(options)} {
+    const StepHistory history = engine.history();
+    options_.position.step = engine.steps();
+    options_.position.skipped = history.skipped;
+    options_.position.loss_scale = history.loss_scale;
+    options_.position.finite = history.finite;
+    on_every_rank(world_, device_, [&] {
+      if (world_.rank() == 0) made_.emplace(*options_.lock, options_.position.step);
+    });
+    folder_ = broadcast_text(world_, device_, made_ ? made_->folder().string() : std::string{});
+    on_every_rank(world_, device_, [&] {
+      task_ = start([this, parts = own_parts(engine, copies, options_.writing == Writing::in_background)] {
+        return encode(write_pieces(folder_ / name_of_file(world_.rank()), parts));
+      });
+    });
+  }
+  Save(const Save&) = delete;
+  Save& operator=(const Save&) = delete;
+
+  /// Whether this rank's thread is busy.
+  [[nodiscard]] bool is_busy() const {
+    return task_.valid() && options_.writing == Writing::in_background &&
+           task_.wait_for(std::chrono::seconds{0}) != std::future_status::ready;
+  }
+  /// Goes on after the current part: the files, or the manifest. Waits for it if a rank is busy. Returns whether the checkpoint is
+  /// complete.
+  bool advance() {
+    std::string text;
+    on_every_rank(world_, device_, [&] {
+      if (task_.valid()) text = task_.get();
+    });
+    if (!has_files_) {
+      publish(gather_texts(world_, device_, text));
+    } else {
+      path_ = broadcast_text(world_, device_, text);
+      made_.reset();
+      is_complete_ = true;
+    }
+    has_files_ = true;
+    return is_complete_;
+  }
+  /// Waits until the checkpoint is complete. Returns its path.
+  std::filesystem::path finish() {
+    while (!is_complete_) advance();
+    return path_;
+  }
+
+ private:
+  /// Returns the text that f returns, now or later.
+  template <class F>
+  [[nodiscard]] std::future<std::string> start(F&& f) {
+    if (options_.writing == Writing::now) return std::async(std::launch::deferred, std::forward<F>(f));
+    const comm::BlockedSignals blocked;  // the thread is not to take a signal of the program
+    return std::async(std::launch::async, std::forward<F>(f));
+  }
+  void publish(std::vector<std::string> files) {
+    on_every_rank(world_, device_, [&] {
+      if (world_.rank() != 0) return;
+      task_ = start([this, files = std::move(files)] {
+        std::vector<Manifest> parts;
+        for (const std::string& file : files) parts.push_back(decode(file, folder_.string(), true));
+        const std::filesystem::path path = made_->publish(joined(options_.position, options_.values, parts));
+        if (options_.keep > 0) remove_old_checkpoints(*options_.lock, options_.keep);
+        return path.string();
+      });
+    });
+  }
+
+  C& world_;
+  const D& device_;
+  SaveOptions options_;
+  std::optional<NewCheckpoint> made_;  // on rank 0
+  std::filesystem::path folder_, path_;
+  bool has_files_ = false, is_complete_ = false;
+  std::future<std::string> task_;  // of this rank, if it has one. The last member: its destructor waits for the thread
+};
+
+template <class Engine>
+using DeviceOf = std::remove_cvref_t<decltype(std::declval<Engine&>().stage().device())>;
+
 template <comm::Communicator C, class Engine>
-std::filesystem::path save_state(C& world, Engine& engine, const FolderLock* lock, Position position, const Values& values, int keep) {
-  const StepHistory history = engine.history();
-  position.step = engine.steps();
-  position.skipped = history.skipped;
-  position.loss_scale = history.loss_scale;
-  position.finite = history.finite;
-  const auto& device = engine.stage().device();
-  std::optional<NewCheckpoint> made;
-  on_every_rank(world, device, [&] {
-    if (world.rank() == 0) made.emplace(*lock, position.step);
-  });
-  const std::filesystem::path folder = broadcast_text(world, device, made ? made->folder().string() : std::string{});
-  std::string own;
-  const OwnParts state = own_parts(engine);
-  on_every_rank(world, device, [&] { own = encode(write_pieces(folder / name_of_file(world.rank()), state.parts)); });
-  const std::vector<std::string> files = gather_texts(world, device, own);
-  std::filesystem::path path;
-  on_every_rank(world, device, [&] {
-    if (world.rank() != 0) return;
-    std::vector<Manifest> parts;
-    for (const std::string& file : files) parts.push_back(decode(file, folder.string(), true));
-    path = made->publish(joined(position, values, parts));
-    if (keep > 0) remove_old_checkpoints(*lock, keep);
-  });
-  return broadcast_text(world, device, path.string());
-}
+Save(C&, Engine&, SaveOptions, Copies&) -> Save<C, DeviceOf<Engine>>;
 
 /// The part of a checkpoint that is not in an engine.
 struct Loaded {

@@ -65,30 +65,36 @@ template <class Engine>
   return tensors;
 }
 
-/// The part of the state that a rank writes. On a CPU it borrows the engine's memory; from a GPU it has a copy.
-struct OwnParts {
-  std::vector<PartToWrite> parts;
-  std::vector<std::vector<std::byte>> copies;
-};
+/// Memory for copies of the parts of a state. A copy of the next state takes the same memory.
+using Copies = std::vector<std::vector<std::byte>>;
+
+/// Returns the parts of the state that a rank writes. On a CPU they are the engine's memory, unless `always_copies`; from a GPU they are
+/// copies. Copies lie in `copies`.
 template <class Engine>
-[[nodiscard]] OwnParts own_parts(Engine& engine) {
+[[nodiscard]] std::vector<PartToWrite> own_parts(Engine& engine, Copies& copies, bool always_copies) {
   using Optimizer = detail::OptimizerOf<Engine>;
-  OwnParts own;
+  std::vector<PartToWrite> parts;
+  std::size_t used = 0;
+  const auto copy = [&](std::span<const std::byte> from) {
+    if (used == copies.size()) copies.emplace_back();
+    std::vector<std::byte>& to = copies[used++];
+    to.assign(from.begin(), from.end());
+    return std::span<const std::byte>{to};
+  };
   engine.for_each_owned([&]<class E>(const nn::Parameter& parameter, Index first, int field, std::span<E> values) {
-    std::span<const std::byte> bytes = std::as_bytes(values);
     const auto& device = engine.stage().device();
-    if constexpr (!std::remove_cvref_t<decltype(device)>::uses_host_memory) {
-      const auto& read = on_host(device, std::span<const E>{values});
-      const auto from = std::as_bytes(std::span{read});
-      bytes = own.copies.emplace_back(from.begin(), from.end());
-    }
+    std::span<const std::byte> bytes = std::as_bytes(values);
+    if constexpr (!std::remove_cvref_t<decltype(device)>::uses_host_memory)
+      bytes = copy(std::as_bytes(std::span{on_host(device, std::span<const E>{values})}));
+    else if (always_copies)
+      bytes = copy(bytes);
     const StoredTensor tensor =
         stored_tensor(parameter, field < 0 ? "" : optim::state_name<Optimizer>(field), detail::type_name<typename Engine::Gradient>);
     for_each_block(parameter, first, as_index(values.size()), [&](const Block& block, Index at) {
-      own.parts.push_back({tensor, block, bytes.subspan(as_size(at) * sizeof(E), as_size(block.elements()) * sizeof(E))});
+      parts.push_back({tensor, block, bytes.subspan(as_size(at) * sizeof(E), as_size(block.elements()) * sizeof(E))});
     });
   });
-  return own;
+  return parts;
 }
 
 /// Reads the state that a rank keeps: parameters, masters and optimizer state. `tensors`: those of the checkpoint. If it throws FileError,

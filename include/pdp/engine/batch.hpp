@@ -18,11 +18,17 @@ struct Batch {
   bool on_device = false;  // whether x and targets lie in device memory, not in host memory
 };
 
+/// A rank's message to the others, which travels with the totals of a step.
+struct RankReport {
+  bool stops = false;  // this rank asks to stop the training
+  bool saves = false;  // this rank is busy with a checkpoint
+};
+
 /// Values that are known when a step begins.
 struct StepBegin {
   float lr_factor = 1;
   Index global_rows = 0;  // 0: not known yet
-  bool stops = false;     // this rank asks to stop the training
+  RankReport report{};
 };
 
 /// The results of a step or an evaluation.
@@ -34,6 +40,7 @@ struct Totals {
   bool skipped = false;      // the gradient was not finite, and was not applied
   double loss_scale = 1;     // factor of the step's gradients (see LossScaling)
   int stops = 0;             // ranks that ask to stop the training after this step
+  int saves = 0;             // ranks that were busy with a checkpoint when this step began
 
   /// Return NaN if there are no rows.
   [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : std::numeric_limits<double>::quiet_NaN(); }

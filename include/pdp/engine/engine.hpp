@@ -154,16 +154,15 @@ class Engine {
   [[nodiscard]] std::span<const Timed> times() const { return trace_.times(); }
 
   /// Runs one step of training. Every rank makes this call. Returns the totals over all ranks, with the loss from before the update. Throws
-  /// ShapeError or LabelError if the batch is not valid. `lr_factor`: factor of the optimizer's learning rate. `stops`: this rank asks to
-  /// stop the training; the totals say how many ranks do.
-  Totals step(const StepBatch& batch, float lr_factor = 1, bool stops = false) {
-    start(batch, lr_factor, stops);
+  /// ShapeError or LabelError if the batch is not valid. `lr_factor`: factor of the optimizer's learning rate. `report`: for the totals.
+  Totals step(const StepBatch& batch, float lr_factor = 1, RankReport report = {}) {
+    start(batch, lr_factor, report);
     return finish();
   }
   /// start() and finish() are the two halves of a step. start() may return before the device has finished. After that the caller may change
   /// the batch, unless it lies on the device. finish() returns the totals of the last step that was started. It throws NonFiniteGradient if
   /// a gradient that is not finite ends the training (NonFinite::stop).
-  void start(const StepBatch& batch, float lr_factor = 1, bool stops = false) {
+  void start(const StepBatch& batch, float lr_factor = 1, RankReport report = {}) {
     executor_.begin_call(Purpose::training);
     worker_.check(batch, true);
     const AfterDevice after{groups_.world(), worker_.device()};
@@ -178,7 +177,7 @@ class Engine {
     if constexpr (comm::HasDeviceBuffers<C>)
       if (step_.has_calls) graphs_.wait_for_room(rows_.split(), together, [&] { return worker_.begins_at_once(batch); });
     in_flight_.begin(step_.has_calls);
-    worker_.begin(batch, true, {.lr_factor = lr_factor, .global_rows = rows_.global(), .stops = stops});
+    worker_.begin(batch, true, {.lr_factor = lr_factor, .global_rows = rows_.global(), .report = report});
     executor_.begin_step(!rows_.is_known());
     if (trace_.is_on())
       executor_.run(step_, trace_);
@@ -275,8 +274,9 @@ class Engine {
     return worker_.numbers();
   }
   static Totals totals_of(const StepNumbers& found, Index rows) {
-    return {found.sums.loss, found.sums.correct, static_cast<double>(rows),       found.norm,
-            found.skips,     found.loss_scale,   as_int(std::lround(found.stops))};
+    const auto ranks = [](double sum) { return as_int(std::lround(sum)); };
+    return {found.sums.loss, found.sums.correct, static_cast<double>(rows), found.norm,
+            found.skips,     found.loss_scale,   ranks(found.stops),        ranks(found.saves)};
   }
 
   plan::Plan plan_;

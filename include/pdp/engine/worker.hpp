@@ -90,7 +90,12 @@ class Worker {
       ++steps_;
     }
     const double scale = step.global_rows > 0 ? 1 / static_cast<double>(step.global_rows) : 0;
-    store(device(), StepNumbers{.info = {steps_, step.lr_factor}, .scale = scale, .stops = step.stops ? 1.0 : 0.0}, numbers_.data());
+    store(device(),
+          StepNumbers{.info = {steps_, step.lr_factor},
+                      .scale = scale,
+                      .stops = step.report.stops ? 1.0 : 0.0,
+                      .saves = step.report.saves ? 1.0 : 0.0},
+          numbers_.data());
     if (training && scale != 0) norm.scale_loss(device(), numbers_.data());
     bind(batch);
   }
@@ -210,9 +215,9 @@ class Worker {
   void add_squares() { norm.add_squares(device(), &numbers_.data()->square); }
   void apply_gradient_rule() { norm.apply_gradient_rule(device(), numbers_.data()); }
 
-  /// Device values that ranks add up: sums() returns the loss and correct rows of a step, and the requests to stop; square() returns the
+  /// Device values that ranks add up: sums() returns the loss and correct rows of a step, and the ranks' reports; square() returns the
   /// square of its gradient's norm.
-  [[nodiscard]] std::span<double> sums() { return {&numbers_.data()->sums.loss, 3}; }
+  [[nodiscard]] std::span<double> sums() { return {&numbers_.data()->sums.loss, 4}; }
   [[nodiscard]] std::span<double> square() { return {&numbers_.data()->square, 1}; }
   /// Returns all numbers of a step, after the device has finished it.
   [[nodiscard]] StepNumbers numbers() const { return on_host(device(), numbers_.span()).front(); }

@@ -18,6 +18,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checkpoint_options.hpp>
@@ -76,6 +77,8 @@ CallArguments detail::arguments_of(const Data& data, const FitOptions& fit, Inde
 /// Saves and loads the checkpoints of a trainer. Borrows the world and the engine. All members are for every rank.
 template <comm::Communicator C, class Engine>
 class Saver {
+  using Save = checkpoint::Save<C, checkpoint::DeviceOf<Engine>>;
+
  public:
   Saver(C& world, Engine& engine) : world_{world}, engine_{engine} {}
   Saver(const Saver&) = delete;
@@ -98,6 +101,7 @@ class Saver {
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
     ~Use() {
+      saver_.save_.reset();  // if the fit() throws: waits for this rank's thread
       saver_.options_ = {};
       saver_.lock_.reset();
       saver_.stop_ = nullptr;
@@ -108,16 +112,21 @@ class Saver {
     std::optional<StopRequests> stop_;
   };
   [[nodiscard]] bool is_on() const { return !options_.directory.empty(); }
-  /// Whether a checkpoint is due after some step in the middle of an epoch.
-  [[nodiscard]] bool saves_steps() const { return is_on() && options_.every_steps > 0; }
+  /// Whether after_step() needs the totals of each step before the next step starts.
+  [[nodiscard]] bool watches_steps() const { return is_on() && (options_.every_steps > 0 || options_.asynchronous); }
   [[nodiscard]] const std::filesystem::path& folder() const { return options_.directory; }
 
-  /// Loads a checkpoint, or the newest one in a folder, and sets `at` to its position. Returns the values that were saved with it.
-  checkpoint::Values load(const std::filesystem::path& path, checkpoint::Position& at) {
+  /// The numbers and texts of the program, which checkpoints keep.
+  [[nodiscard]] checkpoint::Values& values() { return values_; }
+
+  /// Loads a checkpoint, or the newest one in a folder, and sets `at` to its position, and values() to those that were saved with it.
+  /// Returns values().
+  const checkpoint::Values& load(const std::filesystem::path& path, checkpoint::Position& at) {
     checkpoint::Loaded loaded = checkpoint::load_state(world_, engine_, path);
     at = loaded.position;
+    values_ = std::move(loaded.values);
     saved_ = at.step;
-    return std::move(loaded.values);
+    return values_;
   }
   /// Does the same if there is a checkpoint. Returns whether there is one.
   [[nodiscard]] bool resume(const std::filesystem::path& path, checkpoint::Position& at) {
@@ -129,17 +138,25 @@ class Saver {
     if (found > 0) static_cast<void>(load(path, at));
     return found > 0;
   }
-  /// Saves the current state to a folder. Returns the path of the checkpoint. Throws ConfigError if the folder has no name.
-  std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Position& at, const checkpoint::Values& values = {}) {
+  /// Saves the current state to a folder. `values`: are added to values(). Returns the path of the checkpoint. Throws ConfigError if the
+  /// folder has no name.
+  std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Position& at, const checkpoint::Values& values) {
     if (folder.empty()) throw ConfigError{"save() was given an empty path; give it the folder of this training's checkpoints"};
-    if (is_on() && folder.lexically_normal() == options_.directory.lexically_normal()) return save_here(at, values);
+    for (const auto& [name, value] : values) values_.insert_or_assign(name, value);
+    finish_save();
+    if (is_on() && folder.lexically_normal() == options_.directory.lexically_normal()) {
+      start_save(at, checkpoint::Writing::now);
+      return finish_save();
+    }
     const auto lock = take(folder);
-    return checkpoint::save_state(world_, engine_, lock.get(), at, values, 0);
+    return Save{world_, engine_, {.lock = lock.get(), .position = at, .values = values_}, copies_}.finish();
   }
 
   /// Saves a checkpoint if one is due after this step. `of_epoch`: the steps of an epoch. After its last step, after_epoch() does that.
-  void after_step(const checkpoint::Position& at, Index of_epoch) {
-    is_due_ = is_due_ || (saves_steps() && engine_.steps() % options_.every_steps == 0);
+  /// `totals`: of the step.
+  void after_step(const checkpoint::Position& at, Index of_epoch, const engine::Totals& totals) {
+    if (save_ && totals.saves == 0 && save_->advance()) save_.reset();
+    is_due_ = is_due_ || (is_on() && options_.every_steps > 0 && engine_.steps() % options_.every_steps == 0);
     if (is_due_ && at.batch < of_epoch) save_here(at);
   }
   void after_epoch(const checkpoint::Position& at) {
@@ -150,7 +167,7 @@ class Saver {
   /// start of that step.
   void end(const checkpoint::Position& at) {
     if (!is_on()) return;
-    if (saved_ != engine_.steps()) save_here(at);
+    save_now(at);
     std::int64_t asked = is_asked_to_stop() ? 1 : 0;
     engine::HostCalls{world_, device()}.all_reduce(std::span{&asked, 1}, comm::Max{});
     if (asked > 0) stop(at);
@@ -158,9 +175,11 @@ class Saver {
 
   /// Whether this rank has been asked to stop. The ranks agree through the totals of their next step.
   [[nodiscard]] bool is_asked_to_stop() const { return stop_ != nullptr && stop_->requested(); }
+  /// Whether this rank writes a checkpoint in the background. The ranks agree in the same way.
+  [[nodiscard]] bool is_busy() const { return save_ && save_->is_busy(); }
   /// Saves a checkpoint if there is a folder, and throws Stopped. Every rank makes this call.
   [[noreturn]] void stop(const checkpoint::Position& at) {
-    if (is_on() && saved_ != engine_.steps()) save_here(at);
+    if (is_on()) save_now(at);
     const std::string where =
         is_on() ? text(", with a checkpoint in ", options_.directory.string(), "; start the program again to continue") : "";
     if (stop_ != nullptr) stop_->agreed();
@@ -179,11 +198,29 @@ class Saver {
     });
     return lock;
   }
-  std::filesystem::path save_here(const checkpoint::Position& at, const checkpoint::Values& values = {}) {
-    auto path = checkpoint::save_state(world_, engine_, lock_.get(), at, values, options_.keep);
+  void start_save(const checkpoint::Position& at, checkpoint::Writing writing) {
+    using Options = checkpoint::SaveOptions;
+    save_ = std::make_unique<Save>(
+        world_, engine_, Options{.lock = lock_.get(), .position = at, .values = values_, .keep = options_.keep, .writing = writing},
+        copies_);
     saved_ = engine_.steps();
     is_due_ = false;
-    return path;
+  }
+  /// Completes the checkpoint that is being written, if there is one. Returns its path.
+  std::filesystem::path finish_save() {
+    const auto save = std::exchange(save_, nullptr);
+    return save ? save->finish() : std::filesystem::path{};
+  }
+  /// Saves a checkpoint. It is complete when this returns, unless the options say asynchronous.
+  void save_here(const checkpoint::Position& at) {
+    finish_save();
+    start_save(at, options_.asynchronous ? checkpoint::Writing::in_background : checkpoint::Writing::now);
+    if (!options_.asynchronous) finish_save();
+  }
+  /// Does the same, unless there is a checkpoint of this step, and waits until it is complete.
+  void save_now(const checkpoint::Position& at) {
+    if (saved_ != engine_.steps()) save_here(at);
+    finish_save();
   }
 
   C& world_;
@@ -193,6 +230,9 @@ class Saver {
   const StopRequests* stop_ = nullptr;            // of that fit()
   std::int64_t saved_ = -1;                       // the step of the last checkpoint
   bool is_due_ = false;                           // a checkpoint, by the number of steps
+  checkpoint::Values values_{};
+  checkpoint::Copies copies_{};
+  std::unique_ptr<Save> save_;  // that is not complete. The last member, since its thread uses the others
 };
 
 }  // namespace pdp

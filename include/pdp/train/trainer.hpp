@@ -110,7 +110,7 @@ class Trainer {
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
-    engine_.start({rows, targets, global_rows}, factor, stops_);
+    engine_.start({rows, targets, global_rows}, factor, {.stops = stops_, .saves = saver_.is_busy()});
   }
   Totals finish() { return engine_.finish(); }
   /// Asks to stop: Totals::stops of the next step is above 0 on every rank. fit() throws Stopped after that step.
@@ -132,8 +132,8 @@ class Trainer {
     const bool resumed = engine_.steps() == 0 && saver_.resume(saver_.folder(), at);
     const std::int64_t end = position_.begin_fit(fit, options_, data.size(), resumed);
     stops_ = false;
-    const bool runs_ahead = !saver_.saves_steps() && std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> && !D::uses_host_memory &&
-                            options_.non_finite != plan::NonFinite::stop;
+    const bool runs_ahead = !saver_.watches_steps() && std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> &&
+                            !D::uses_host_memory && options_.non_finite != plan::NonFinite::stop;
     data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
     while (at.epoch < end) {
       EpochRun run{at, loader.steps(), fit.progress && world_->rank() == 0};
@@ -156,7 +156,7 @@ class Trainer {
           const Totals totals = finish();
           if (run.count(totals)) batch = nullptr;
           on_step(engine_.steps() - 1, totals);
-          saver_.after_step(at, loader.steps());
+          saver_.after_step(at, loader.steps(), totals);
         }
       }
       if (before) run.count(engine_.finish(*before));
@@ -215,23 +215,23 @@ class Trainer {
     const auto all = engine::collect(*world_, stage, from);
     return world_->rank() == 0 ? checkpoint::export_parameters(stage.of_model(), from, all) : std::vector<checkpoint::Tensor>{};
   }
-  /// Sets the parameters: every rank gives all of them, and takes those that it holds. `source` names their origin in messages. Throws
-  /// ConfigError on every rank if a rank was given other parameters than rank 0, and FileError if they do not fit the model. Then changes
-  /// nothing.
+  /// Sets the parameters: every rank gives all of them, and takes those that it holds. `source` names their origin in messages. Throws, and
+  /// changes nothing: ConfigError on every rank if a rank was given others than rank 0, and FileError if they do not fit the model.
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
     check_agreement(*world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
-  /// Saves the whole state as a checkpoint in a folder: parameters, optimizer state and position in the data. `values`: numbers and texts
-  /// of the program to keep. Returns the path of the checkpoint. Every rank makes this call and writes a file of its own. Throws FileError
-  /// on every rank if a rank cannot write; earlier checkpoints remain.
+  /// The program's own numbers and texts, which checkpoints keep. load(), resume() and a fit() that resumes set them. All ranks set the
+  /// same.
+  [[nodiscard]] checkpoint::Values& values() { return saver_.values(); }
+  /// Saves the whole state as a checkpoint in a folder: parameters, optimizer state, position in the data, and values() with `values` added.
+  /// Returns its path. Each rank writes a file of its own. Throws FileError on every rank if one cannot write; earlier checkpoints remain.
   std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Values& values = {}) {
     return saver_.save(folder, position_.get(), values);
   }
-  /// Continues from a checkpoint, or from the newest one in a folder, of any strategy and number of ranks. Returns the values that were
-  /// saved with it. Every rank makes this call. Throws FileError on every rank if there is no checkpoint, or if it is damaged or does not
-  /// fit; load another one then before the next step.
+  /// Continues from a checkpoint, or from the newest one in a folder, of any strategy and number of ranks. Returns values(). Throws FileError
+  /// on every rank if there is none, or if it is damaged or does not fit; load another one then before the next step.
   checkpoint::Values load(const std::filesystem::path& folder) {
     agreed_ = false;
     return saver_.load(folder, position_.get());

@@ -25,9 +25,10 @@ struct RankUse {
   std::vector<std::pair<int, int>> layers;  // [first, last), in order
   Index rows = 0;                           // of the rank's largest share of a batch
   Index parameters = 0, gradients = 0, optimizer_state = 0, activations = 0;
-  int calls = 0;    // messages that the rank sends, and collectives
-  Index sent = 0;   // bytes; for a collective, those of the best algorithm for large counts
-  double idle = 0;  // fraction of the step's time, if layers take the time that cost() returns and messages take none
+  int calls = 0;         // messages that the rank sends, and collectives
+  Index sent = 0;        // bytes; for a collective, those of the best algorithm for large counts
+  double idle = 0;       // fraction of the step's time, if layers take the time that cost() returns and messages take none
+  Index checkpoint = 0;  // most bytes of the rank's part of a checkpoint, and of the copy from which it is written in the background
 };
 
 /// The use of all ranks, for one model and one size of batch.

@@ -30,11 +30,11 @@ namespace pdp::checkpoint {
 
 namespace detail {
 
-/// Calls visit(block, bytes) for the pieces into which a part is cut: as many whole rows as fit into piece_bytes, at least one.
+/// Calls visit(block, bytes) for the pieces into which a part is cut: as many whole rows as fit into piece_bytes(), at least one.
 template <class Visit>
 void for_each_piece(const PartToWrite& part, const Visit& visit) {
   const std::size_t row_bytes = as_size(part.block.cols) * part.tensor.bytes_of_element();
-  const Index rows = std::max<Index>(1, as_index(piece_bytes / std::max<std::size_t>(row_bytes, 1)));
+  const Index rows = std::max<Index>(1, as_index(piece_bytes(part.bytes.size()) / std::max<std::size_t>(row_bytes, 1)));
   for (Index row = 0; row < part.block.rows; row += rows) {
     const Index count = std::min(rows, part.block.rows - row);
     visit(Block{part.block.row + row, part.block.col, count, part.block.cols},
@@ -69,7 +69,7 @@ PDP_INLINE Manifest write_pieces(const std::filesystem::path& file, const std::v
   for (const PartToWrite& part : parts) {
     const std::size_t tensor = numbers[part.tensor];
     detail::for_each_piece(part, [&](const Block& block, std::span<const std::byte> piece) {
-      manifest.pieces.push_back({tensor, 0, block, 0, hash_of(piece)});
+      manifest.pieces.push_back({tensor, 0, block, 0, {}});
       bytes.push_back(piece);
     });
   }
@@ -79,6 +79,7 @@ PDP_INLINE Manifest write_pieces(const std::filesystem::path& file, const std::v
   to.write(std::as_bytes(std::span{header}));
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     manifest.pieces[i].begin = end;
+    manifest.pieces[i].hash = hash_of(bytes[i]);
     end += bytes[i].size();
     to.write(bytes[i]);
   }
@@ -138,28 +139,31 @@ PDP_INLINE const data::Input& PieceReader::open(std::size_t file) const {
   return *opened_;
 }
 
-PDP_INLINE std::string PieceReader::damage_of(const StoredPiece& piece) const {
+PDP_INLINE std::string PieceReader::damage_of(const StoredPiece& piece, const Hash& found) const {
   return text(open(piece.file).name(), ": ", manifest_.tensors[piece.tensor].words(), " is damaged between the bytes ", piece.begin,
-              " and ", piece.begin + manifest_.bytes_of(piece), ": their hash is ", text_of(hash_of(bytes_)), ", but the manifest says ",
+              " and ", piece.begin + manifest_.bytes_of(piece), ": their hash is ", text_of(found), ", but the manifest says ",
               text_of(piece.hash), ". Use another checkpoint.");
 }
 
-PDP_INLINE void PieceReader::read_piece(const StoredPiece& piece) const {
-  bytes_.resize(manifest_.bytes_of(piece));
+PDP_INLINE std::span<const std::byte> PieceReader::read_piece(const StoredPiece& piece, std::span<std::byte> to) const {
+  if (to.empty()) {
+    bytes_.resize(manifest_.bytes_of(piece));
+    to = bytes_;
+  }
   const data::Input& file = open(piece.file);
-  if (file.read_at(piece.begin, bytes_) != bytes_.size())
+  if (file.read_at(piece.begin, to) != to.size())
     throw FileError{text(file.name(), ": the file became shorter while it was read. Use another checkpoint.")};
-  bytes_read_ += bytes_.size();
+  bytes_read_ += to.size();
+  return to;
 }
 
-PDP_INLINE void PieceReader::read(std::size_t tensor, std::span<const Block> wanted,
-                                  const std::function<void(const Block&, std::span<const std::byte>)>& visit) const {
+PDP_INLINE void PieceReader::read(std::size_t tensor, std::span<const Block> wanted, const Place& place, const Visit& visit) const {
   for (const std::size_t number : pieces_of_[tensor]) {
     const StoredPiece& piece = manifest_.pieces[number];
     if (std::ranges::all_of(wanted, [&](const Block& block) { return common(block, piece.block).is_empty(); })) continue;
-    read_piece(piece);
-    if (hash_of(bytes_) != piece.hash) throw FileError{damage_of(piece)};
-    visit(piece.block, bytes_);
+    const std::span<const std::byte> bytes = read_piece(piece, place(piece.block));
+    if (const Hash hash = hash_of(bytes); hash != piece.hash) throw FileError{damage_of(piece, hash)};
+    visit(piece.block, bytes);
   }
 }
 
@@ -183,8 +187,7 @@ PDP_INLINE void PieceReader::verify(const std::function<void(const std::string&)
     }
   }
   for (const StoredPiece& piece : manifest_.pieces) {
-    read_piece(piece);
-    if (hash_of(bytes_) != piece.hash) found(damage_of(piece));
+    if (const Hash hash = hash_of(read_piece(piece, {})); hash != piece.hash) found(damage_of(piece, hash));
   }
 }
 

@@ -33,7 +33,8 @@ PDP_INLINE void copy_common(const Block& piece, std::span<const std::byte> from,
   if (both.is_empty()) return;
   const auto place = [&](const Block& in, Index row) { return as_size((row - in.row) * in.cols + both.col - in.col) * bytes_of_element; };
   if (both.cols == piece.cols && both.cols == block.cols) {
-    std::memcpy(to.data() + place(block, both.row), from.data() + place(piece, both.row), as_size(both.elements()) * bytes_of_element);
+    std::byte* const first = to.data() + place(block, both.row);
+    if (first != from.data()) std::memcpy(first, from.data() + place(piece, both.row), as_size(both.elements()) * bytes_of_element);
     return;
   }
   for (Index row = both.row; row < both.row + both.rows; ++row)
@@ -98,7 +99,15 @@ PDP_INLINE void fill(const PieceReader& from, const std::vector<Destination>& de
         parts.push_back({block, memory.subspan(as_size(at) * stored.bytes_of_element()), is_transposed});
       }
     }
-    from.read(tensor, wanted, [&](const Block& piece, std::span<const std::byte> bytes) {
+    // A piece of whole rows of a block is read to its place there.
+    const auto place = [&](const Block& piece) {
+      for (const auto& [block, memory, is_transposed] : parts)
+        if (!is_transposed && piece.col == block.col && piece.cols == block.cols && common(piece, block) == piece)
+          return memory.subspan(as_size((piece.row - block.row) * block.cols) * stored.bytes_of_element(),
+                                as_size(piece.elements()) * stored.bytes_of_element());
+      return std::span<std::byte>{};
+    };
+    from.read(tensor, wanted, place, [&](const Block& piece, std::span<const std::byte> bytes) {
       for (const auto& [block, memory, is_transposed] : parts)
         (is_transposed ? detail::copy_transposed : detail::copy_common)(piece, bytes, block, memory, stored.bytes_of_element());
     });

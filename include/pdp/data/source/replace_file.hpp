@@ -62,7 +62,13 @@ class ReplaceFile::NewFile {
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) fail("write it", errno);
       bytes = bytes.subspan(as_size(count));
+      written_ += count;
     }
+    // Starts to write large files to the disk while the next bytes are prepared. commit() waits for that, and reports errors.
+    constexpr off_t least = 8 << 20;
+    if (written_ - begun_ < least) return;
+    ::sync_file_range(file_.get(), begun_, written_ - begun_, SYNC_FILE_RANGE_WRITE);
+    begun_ = written_;
   }
 
   void commit() {
@@ -225,6 +231,7 @@ class ReplaceFile::NewFile {
   std::string temporary_;  // name of the new file in the folder; empty while it has none
   Descriptor folder_;
   Descriptor file_;
+  off_t written_ = 0, begun_ = 0;  // bytes of the file that have been written; whose way to the disk has begun
 };
 
 PDP_INLINE ReplaceFile::ReplaceFile(std::filesystem::path path) : file_{std::make_unique<NewFile>(std::move(path))} {}

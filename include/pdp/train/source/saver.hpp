@@ -45,7 +45,8 @@ PDP_INLINE void check(const CheckpointOptions& options) {
 }
 
 PDP_INLINE std::vector<std::int64_t> numbers_of(const CheckpointOptions& options) {
-  std::vector<std::int64_t> numbers{options.every_steps, options.every_epochs, options.keep, options.stop_after.count()};
+  std::vector<std::int64_t> numbers{options.every_steps, options.every_epochs, options.asynchronous ? 1 : 0, options.keep,
+                                    options.stop_after.count()};
   for (const char letter : options.directory.string()) numbers.push_back(static_cast<unsigned char>(letter));
   return numbers;
 }

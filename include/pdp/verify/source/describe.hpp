@@ -46,6 +46,11 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
   use.gradients = bytes.master * (layout.gradients.elements() + Layout::sum(layout.scratch)) +
                   (bytes.reduce != bytes.master ? bytes.reduce * Layout::sum(layout.rounded) : 0);
   use.optimizer_state = bytes.master * as_index(work.state_fields) * layout.updated();
+  for (std::size_t number = 0; number < plan.units.size(); ++number) {
+    const Unit& unit = plan.units[number];  // ranks that update the same elements divide them
+    const Index copies = unit.sharding == Sharding::none && unit.group >= 0 ? as_index(members(plans, rank, unit.group).size()) : 1;
+    use.checkpoint += bytes.master * as_index(1 + work.state_fields) * ((layout.units[number].slice + copies - 1) / copies);
+  }
   use.activations = Boundaries{model, plan}.row_elements() * micro_rows * bytes.compute;
 
   for (const Instruction& i : plan.step) {
@@ -94,7 +99,8 @@ PDP_INLINE Description describe(const Outline& model, const std::vector<Plan>& p
 
 PDP_INLINE std::string Description::text() const {
   using Row = std::vector<std::string>;
-  std::vector<Row> rows{{"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "calls", "sent", "idle"}};
+  std::vector<Row> rows{
+      {"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "calls", "sent", "idle", "checkpoint"}};
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankUse& use = ranks[rank];
     std::string layers;
@@ -102,7 +108,8 @@ PDP_INLINE std::string Description::text() const {
       layers += pdp::text(layers.empty() ? "" : ", ", first, last - first > 1 ? pdp::text(" to ", last - 1) : std::string{});
     rows.push_back({pdp::text(rank), layers.empty() ? "none" : layers, pdp::text(use.rows), detail::byte_text(use.parameters),
                     detail::byte_text(use.gradients), detail::byte_text(use.optimizer_state), detail::byte_text(use.activations),
-                    pdp::text(use.calls), detail::byte_text(use.sent), pdp::text(std::lround(100 * use.idle), " %")});
+                    pdp::text(use.calls), detail::byte_text(use.sent), pdp::text(std::lround(100 * use.idle), " %"),
+                    detail::byte_text(use.checkpoint)});
   }
   std::string words = pdp::text(parameters, " parameters, ", global_batch, " samples a step, ", ranks.size(),
                                 ranks.size() == 1 ? " rank" : " ranks", ", bubble ", std::lround(100 * bubble()), " %");
