@@ -84,10 +84,12 @@ template <class Engine>
   engine.for_each_owned([&]<class E>(const nn::Parameter& parameter, Index first, int field, std::span<E> values) {
     const auto& device = engine.stage().device();
     std::span<const std::byte> bytes = std::as_bytes(values);
-    if constexpr (!std::remove_cvref_t<decltype(device)>::uses_host_memory)
-      bytes = copy(std::as_bytes(std::span{on_host(device, std::span<const E>{values})}));
-    else if (always_copies)
+    if constexpr (!std::remove_cvref_t<decltype(device)>::uses_host_memory) {
+      const auto& read = on_host(device, std::span<const E>{values});
+      bytes = copy(std::as_bytes(std::span{read}));
+    } else if (always_copies) {
       bytes = copy(bytes);
+    }
     const StoredTensor tensor =
         stored_tensor(parameter, field < 0 ? "" : optim::state_name<Optimizer>(field), detail::type_name<typename Engine::Gradient>);
     for_each_block(parameter, first, as_index(values.size()), [&](const Block& block, Index at) {
