@@ -159,6 +159,7 @@ set(pdp_headers
     pdp/core/version.hpp
     pdp/core/wrong_argument.hpp
     pdp/cpu/activation.hpp
+    pdp/cpu/cgroup.hpp
     pdp/cpu/convert.hpp
     pdp/cpu/cpu.hpp
     pdp/cpu/elementwise.hpp
@@ -173,6 +174,7 @@ set(pdp_headers
     pdp/cpu/simd/lanes.hpp
     pdp/cpu/simd/simd.hpp
     pdp/cpu/source/activation.hpp
+    pdp/cpu/source/cgroup.hpp
     pdp/cpu/source/convert.hpp
     pdp/cpu/source/cpu.hpp
     pdp/cpu/source/gemm.hpp

@@ -6,6 +6,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/source/random.hpp>
 #include <pdp/cpu/source/activation.hpp>
+#include <pdp/cpu/source/cgroup.hpp>
 #include <pdp/cpu/source/convert.hpp>
 #include <pdp/cpu/source/cpu.hpp>
 #include <pdp/cpu/source/gemm.hpp>

@@ -16,7 +16,7 @@
 
 namespace pdp::cpu {
 
-/// Returns the number of cores that this process may use; 0 if it is not known.
+/// Returns the number of cores that this process may use, by its affinity and the limits of its control groups; 0 if it is not known.
 int usable_cores();
 
 /// Describes how this processor computes: the library for products, the vector registers, the threads.

@@ -4,10 +4,12 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <string>
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/cpu/cgroup.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/cpu/gemm.hpp>
 #include <pdp/cpu/onednn/product.hpp>
@@ -18,7 +20,8 @@ namespace pdp::cpu {
 
 PDP_INLINE int usable_cores() {
   cpu_set_t cores;
-  return ::sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 0;
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 0;
+  return std::min(CPU_COUNT(&cores), cgroup_cores().value_or(CPU_COUNT(&cores)));
 }
 
 PDP_INLINE std::string describe(const Cpu& cpu) {

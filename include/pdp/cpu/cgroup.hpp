@@ -1,0 +1,20 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include <pdp/core/separate_compilation.hpp>
+
+namespace pdp::cpu {
+
+/// Returns the cores' worth of time that the control groups of a process allow it, rounded up; nothing if they set no limit. Containers
+/// (docker run --cpus 2) and Slurm may set one. `membership`: the file that lists the groups. `root`: the folder of all groups, of version
+/// 2 or 1 (https://docs.kernel.org/admin-guide/cgroup-v2.html, cpu.max).
+[[nodiscard]] std::optional<int> cgroup_cores(const std::filesystem::path& membership = "/proc/self/cgroup",
+                                              const std::filesystem::path& root = "/sys/fs/cgroup");
+
+}  // namespace pdp::cpu
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/cpu/source/cgroup.hpp>
+#endif
