@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include <pdp/core/cast.hpp>
@@ -62,13 +63,17 @@ struct Outline {
 template <Block B>
 constexpr Outline outline(const B& model, const Shape& input) {
   check_widths(flow(model, input));
+  std::size_t layers = 0;
+  for_each_leaf(model, {}, [&](const auto&, const Path&) { ++layers; });
   Outline outline;
+  outline.layers.resize(layers);  // with push_back, g++ 14 warns of an overflow that cannot happen
+  auto next = outline.layers.begin();
   Shape shape = input;
   Placement placement = Placement::invariant;
   for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path& at) {
     const Shape out = layer.output(shape);
-    outline.layers.push_back({layer.parameter_elements(), shape.elements(), out.elements(), layer.saved_elements(shape), is_view<L>,
-                              exchange_of(layer), works_in_place<L>, forgets_output<L>});
+    *next++ = {layer.parameter_elements(), shape.elements(),  out.elements(),   layer.saved_elements(shape), is_view<L>,
+               exchange_of(layer),         works_in_place<L>, forgets_output<L>};
     shape = out;
     const Placement after = placement_after<L>(placement);
     if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
