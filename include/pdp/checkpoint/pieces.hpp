@@ -29,7 +29,7 @@ struct PartToWrite {
 /// Returns the size in bytes, roughly, of the pieces into which a part of this size is cut. A reader reads and hashes whole pieces, so
 /// small ones spare it bytes that it does not need. But each one takes a line of the manifest.
 [[nodiscard]] constexpr std::size_t piece_bytes(std::size_t part) {
-  return std::clamp(part / 64, std::size_t{64} << 10, std::size_t{4} << 20);
+  return std::clamp(part / 32, std::size_t{64} << 10, std::size_t{2} << 20);
 }
 
 /// Writes a new file with these parts, and syncs it. Returns the manifest of this file alone. Throws FileError if the file cannot be
