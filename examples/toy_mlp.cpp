@@ -101,6 +101,8 @@ int main(int argc, char** argv) {
   const ToyFlags flags = parse(argc, argv);
 
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
+    std::optional<pdp::StopRequests> stop;
+    if (!flags.checkpoint.empty()) stop.emplace(flags.stop_after);
     const auto init = flags.init.empty() ? std::vector<pdp::checkpoint::Tensor>{} : pdp::checkpoint::load(flags.init);
     const auto [set, widths] = set_and_widths(flags, init);
     const pdp::Task task{pdp::nn::MultilayerPerceptron{widths, pdp::nn::Tanh{}, {.bias = false, .initializer = pdp::nn::kaiming_uniform}},
@@ -116,11 +118,7 @@ int main(int argc, char** argv) {
     if (flags.plan) return examples::print_plan(world, flags.device, task, strategy_of(flags), options);
     pdp::Trainer trainer{world, strategy_of(flags), task, options, device...};
     if (!flags.init.empty()) trainer.set_parameters(init, flags.init);
-    std::optional<pdp::StopRequests> stop;
-    if (!flags.checkpoint.empty()) {
-      trainer.resume(flags.checkpoint);
-      stop.emplace(flags.stop_after);
-    }
+    if (!flags.checkpoint.empty()) trainer.resume(flags.checkpoint);
     examples::Reports reports{trainer, flags, world.rank()};
 
     pdp::print(world, "strategy {} | ranks {} | widths {} | train samples {} | test samples {} | batch {} | learning rate {} | steps {}",

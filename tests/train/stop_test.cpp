@@ -16,7 +16,9 @@
 
 #include <signal.h>
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -99,6 +101,37 @@ TEST_CASE("A signal in the last step of an epoch or of a fit stops it after that
     CHECK(each.is<pdp::Stopped>());
     CHECK_THAT(each.what(), Contains(pdp::text("after step ", last == 3 ? 5 : 15, ',')));
   }
+}
+
+TEST_CASE("A signal during an evaluation in a callback stops the fit", "[train][stop]") {
+  const files::TemporaryFolder folder;
+  const AnyStrategy strategy = GENERATE(as<AnyStrategy>{}, pdp::strategy::DataParallel{},
+                                        pdp::strategy::Pipeline<pdp::strategy::OneForwardOneBackward>{.micro_batches = 2});
+  const bool after_epoch = GENERATE(true, false);
+  const DefaultHandler without_catch;
+  std::array<int, 2> evaluations{};
+  for (const auto& each : pdp::testing::errors<Thread>(2, [&](Thread& world) {
+         pdp::Trainer trainer{world, strategy, task, {.global_batch = 8, .seed = 1}};
+         const auto evaluate = [&] {
+           if (world.rank() == 1) ::raise(SIGTERM);
+           ++evaluations[static_cast<std::size_t>(world.rank())];
+           static_cast<void>(trainer.evaluate(samples()));
+           ++evaluations[static_cast<std::size_t>(world.rank())];
+         };
+         trainer.fit(
+             samples(), {.epochs = 3, .checkpoint = {.directory = folder / "run"}},
+             [&](const pdp::Epoch&) {
+               if (after_epoch) evaluate();
+             },
+             [&](std::int64_t step, const auto&) {
+               if (!after_epoch && step == 2) evaluate();
+             });
+       })) {
+    CHECK(each.is<pdp::Stopped>());
+    CHECK_THAT(each.what(), StartsWith(pdp::text("stopped on request after step ", after_epoch ? 5 : 3, ", with a checkpoint in ")));
+  }
+  CHECK(evaluations == std::array<int, 2>{1, 1});
+  CHECK(pdp::checkpoint::checkpoints_in(folder / "run").back().step == (after_epoch ? 5 : 3));
 }
 
 TEST_CASE("A rank can ask to stop a fit without checkpoints, and the next fit goes on", "[train][stop]") {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include <pdp/checkpoint/manifest.hpp>
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/shape.hpp>
@@ -18,6 +19,12 @@
 
 namespace pdp::detail {
 
+/// Whether a rank evaluates its rows without messages of other ranks.
+[[nodiscard]] constexpr bool evaluates_alone(const plan::Plan& plan) {
+  const auto is_compute = [](const plan::Instruction& i) { return i.op == plan::Op::forward || i.op == plan::Op::loss; };
+  return std::ranges::all_of(plan.evaluate, is_compute);
+}
+
 /// Returns an engine's outputs for any number of rows, in chunks that its memory is for. Ranks that predict together make the same number
 /// of calls.
 template <comm::Communicator C, class Engine>
@@ -26,9 +33,7 @@ template <comm::Communicator C, class Engine>
   std::vector<typename Engine::Input> outputs;
   const Index chunk = engine.evaluation_rows();
   Index chunks = (rows.rows + chunk - 1) / chunk;
-  const auto is_compute = [](const plan::Instruction& i) { return i.op == plan::Op::forward || i.op == plan::Op::loss; };
-  if (!std::ranges::all_of(plan.evaluate, is_compute))
-    engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span{&chunks, 1}, comm::Max{});
+  if (!evaluates_alone(plan)) engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span{&chunks, 1}, comm::Max{});
   for (Index number = 0; number < chunks; ++number) {
     const Index first = std::min(number * chunk, rows.rows);
     const auto part = engine.predict({rows.row(first), std::min(chunk, rows.rows - first), rows.cols}).values();
@@ -37,19 +42,24 @@ template <comm::Communicator C, class Engine>
   return outputs;
 }
 
-/// Returns the totals over a dataset, of which this rank evaluates its share. `outputs`: the outputs of the model.
-template <comm::Communicator C, class Engine, class Loss, data::Dataset Data>
-[[nodiscard]] engine::Totals evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, data::Shard share, Index inputs,
-                                      Index outputs) {
-  std::array<double, 3> sums{};
-  for (DatasetChunks chunks{data, share, engine.evaluation_rows()}; chunks.next();) {
+/// Returns the totals over a dataset, of which this rank evaluates its share. `outputs`: the outputs of the model. If a rank is asked
+/// to stop, it leaves the rest out, unless other ranks wait for it there. All ranks then stop: `saver` saves a checkpoint and throws
+/// Stopped.
+template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, class Checkpoints>
+[[nodiscard]] engine::Totals evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const plan::Plan& plan, Index inputs,
+                                      Index outputs, Checkpoints& saver, const checkpoint::Position& at) {
+  std::array<double, 4> sums{};
+  for (DatasetChunks chunks{data, plan.share, engine.evaluation_rows()}; chunks.next();) {
+    if (saver.is_asked_to_stop() && evaluates_alone(plan)) break;
     check_targets(loss, chunks.targets(), chunks.samples(), outputs, std::nullopt);
     const engine::Totals totals = engine.evaluate({rows_of(chunks.inputs(), inputs), chunks.targets()});
     sums[0] += totals.loss;
     sums[1] += totals.correct;
     sums[2] += totals.rows;
   }
+  sums[3] = saver.is_asked_to_stop() ? 1 : 0;
   engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span<double>{sums}, comm::Sum{});
+  if (sums[3] > 0) saver.stop(at);
   return {sums[0], sums[1], sums[2]};
 }
 

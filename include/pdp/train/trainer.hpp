@@ -100,8 +100,8 @@ class Trainer {
   /// before the update. `x`: [rows, shape of a sample]; `targets`: [rows, target elements]; both in host memory. Ranks may give different
   /// numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and give the same rows.
   ///
-  /// `global_rows`: the rows on all ranks, or 0 if unknown. If it is given, each rank's share must follow from it, since GPUs replay the
-  /// step that was recorded for this number. Throws ConfigError if it does not, ShapeError, LabelError and NonFiniteGradient.
+  /// `global_rows`: the rows on all ranks, from which each rank's share must follow, since GPUs replay the step that was recorded for this
+  /// number; 0: unknown. Throws ConfigError, ShapeError, LabelError and NonFiniteGradient.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     start(x, targets, global_rows);
     return finish();
@@ -129,8 +129,7 @@ class Trainer {
     const Index outputs = detail::check_shapes(task_, input_, data);
     const typename Checkpoints::Use saving{saver_, fit.checkpoint};
     checkpoint::Position& at = position_.get();
-    const bool resumed = engine_.steps() == 0 && saver_.resume(saver_.folder(), at);
-    const std::int64_t end = position_.begin_fit(fit, options_, data.size(), resumed);
+    const std::int64_t end = position_.begin_fit(fit, options_, data.size(), engine_.steps() == 0 && saver_.resume(saver_.folder(), at));
     stops_ = false;
     const bool runs_ahead = !saver_.watches_steps() && std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> &&
                             !D::uses_host_memory && options_.non_finite != plan::NonFinite::stop;
@@ -184,12 +183,13 @@ class Trainer {
   }
 
   /// Returns the totals over a dataset, on every rank. Each rank evaluates its share. Throws ShapeError as fit() does.
+  /// Called in a fit(), also throws Stopped.
   template <data::Dataset Data>
   [[nodiscard]] Totals evaluate(const Data& data) {
     check_agreement(*world_, engine_.stage().device(),
                     {.call = TrainerCall::evaluate, .samples = data.size(), .sample = data.sample_shape(), .target = data.target_shape()});
     const Index outputs = detail::check_shapes(task_, input_, data);
-    return detail::evaluate(*world_, engine_, task_.loss, data, plan_.share, input_.elements(), outputs);
+    return detail::evaluate(*world_, engine_, task_.loss, data, plan_, input_.elements(), outputs, saver_, position_.get());
   }
   template <class Data>
   requires(!data::Dataset<Data>) [[nodiscard]] Totals evaluate(const Data&) {
@@ -225,13 +225,14 @@ class Trainer {
   /// The program's own numbers and texts, which checkpoints keep. load(), resume() and a fit() that resumes set them. All ranks set the
   /// same.
   [[nodiscard]] checkpoint::Values& values() { return saver_.values(); }
-  /// Saves the whole state as a checkpoint in a folder: parameters, optimizer state, position in the data, and values() with `values` added.
-  /// Returns its path. Each rank writes a file of its own. Throws FileError on every rank if one cannot write; earlier checkpoints remain.
+  /// Saves the whole state as a checkpoint in a folder: parameters, optimizer state, position in the data, and values() with `values`
+  /// added. Returns its path. Each rank writes a file of its own. Throws FileError on every rank if one cannot write; earlier checkpoints
+  /// remain.
   std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Values& values = {}) {
     return saver_.save(folder, position_.get(), values);
   }
-  /// Continues from a checkpoint, or from the newest one in a folder, of any strategy and number of ranks. Returns values(). Throws FileError
-  /// on every rank if there is none, or if it is damaged or does not fit; load another one then before the next step.
+  /// Continues from a checkpoint, or from the newest one in a folder, of any strategy and number of ranks. Returns values(). Throws
+  /// FileError on every rank if there is none, or if it is damaged or does not fit; load another one then before the next step.
   checkpoint::Values load(const std::filesystem::path& folder) {
     agreed_ = false;
     return saver_.load(folder, position_.get());
@@ -282,7 +283,6 @@ class Trainer {
   }
 
   [[nodiscard]] Matrix<const T> rows_of(std::span<const T> x) const { return detail::rows_of(x, input_.elements()); }
-
   engine::World<C, D> world_;
   TaskType task_;
   TrainerOptions options_;
