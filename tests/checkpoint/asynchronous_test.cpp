@@ -59,7 +59,7 @@ const std::vector<Way>& three_ways() {
 
 }  // namespace
 
-TEST_CASE("A checkpoint that is written during later steps has the state of its own step", "[checkpoint]") {
+TEST_CASE("A checkpoint that is written during later steps has the state of its own step", "[checkpoint][background]") {
   for (const Way& way : three_ways()) {
     const files::TemporaryFolder folder;
     const auto expected = train(way, 4).parameters.front();
@@ -81,7 +81,7 @@ TEST_CASE("A checkpoint that is written during later steps has the state of its 
   }
 }
 
-TEST_CASE("A training that is interrupted during an asynchronous save continues from a whole checkpoint", "[checkpoint]") {
+TEST_CASE("A training that is interrupted during an asynchronous save continues from a whole checkpoint", "[checkpoint][background]") {
   for (const Way& way : three_ways()) {
     const files::TemporaryFolder folder;
     const auto expected = train(way, 4).parameters.front();
@@ -95,7 +95,7 @@ TEST_CASE("A training that is interrupted during an asynchronous save continues 
   }
 }
 
-TEST_CASE("A callback saves during an asynchronous save", "[checkpoint]") {
+TEST_CASE("A callback saves during an asynchronous save", "[checkpoint][background]") {
   const files::TemporaryFolder folder;
   fit(three_ways()[1], folder / "run", [&](Trainer& trainer, std::int64_t step) {
     if (step == 3) trainer.save(folder / "run", {{"note", "a text"}});
@@ -110,7 +110,7 @@ TEST_CASE("A callback saves during an asynchronous save", "[checkpoint]") {
   }
 }
 
-TEST_CASE("An asynchronous save that fails is the same error on every rank of the fit", "[checkpoint]") {
+TEST_CASE("An asynchronous save that fails is the same error on every rank of the fit", "[checkpoint][background]") {
   const Way& way = three_ways().front();
   const files::TemporaryFolder folder;
   const auto thrown = pdp::testing::errors<Thread>(way.ranks, [&](Thread& world) {
