@@ -9,6 +9,7 @@
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -47,10 +48,13 @@ namespace {
 enum class Fault { kill, full_disk };
 
 /// Whether a system call fails on a full disk.
-bool takes_space(std::uint64_t call) {
-  constexpr std::array<std::uint64_t, 13> calls{SYS_write,  SYS_writev, SYS_fsync,    SYS_fdatasync, SYS_openat,  SYS_mkdir,    SYS_mkdirat,
-                                                SYS_linkat, SYS_rename, SYS_renameat, SYS_renameat2, SYS_symlink, SYS_symlinkat};
-  return std::ranges::find(calls, call) != calls.end();
+bool takes_space(pid_t process, const user_regs_struct& call) {
+  constexpr std::array<std::uint64_t, 11> calls{SYS_writev, SYS_fsync,    SYS_fdatasync, SYS_mkdir,   SYS_mkdirat,  SYS_linkat,
+                                                SYS_rename, SYS_renameat, SYS_renameat2, SYS_symlink, SYS_symlinkat};
+  if (call.orig_rax == SYS_write)  // a sanitizer writes to pipes
+    return fs::is_regular_file("/proc/" + std::to_string(process) + "/fd/" + std::to_string(call.rdi));
+  if (call.orig_rax == SYS_openat) return (call.rdx & (O_CREAT | __O_TMPFILE)) != 0;
+  return std::ranges::find(calls, call.orig_rax) != calls.end();
 }
 
 struct Outcome {
@@ -84,7 +88,7 @@ Outcome run_with_fault(const std::function<int()>& f, int number, Fault fault) {
     user_regs_struct registers{};
     ::ptrace(PTRACE_GETREGS, child, nullptr, &registers);
     const bool begins = static_cast<std::int64_t>(registers.rax) == -ENOSYS && !fails;
-    if (begins && (fault == Fault::kill || takes_space(registers.orig_rax))) {
+    if (begins && (fault == Fault::kill || takes_space(child, registers))) {
       outcome.has_fault = number-- <= 0;
       if (!outcome.has_fault) continue;
       if (fault == Fault::kill) ::kill(child, SIGKILL);
@@ -119,6 +123,7 @@ class Training {
     const Outcome outcome = run_with_fault([&] { return save(run); }, number, fault);
     CAPTURE(number);
     const bool has_ended = WIFEXITED(outcome.status), is_saved = has_ended && WEXITSTATUS(outcome.status) == 0;
+    CAPTURE(outcome.status);
     if (fault == Fault::full_disk) REQUIRE((is_saved || (has_ended && WEXITSTATUS(outcome.status) == 3)));
     if (!outcome.has_fault) REQUIRE(is_saved);
     pdp::comm::Self self;

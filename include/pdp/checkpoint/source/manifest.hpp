@@ -58,10 +58,11 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
                      {"epoch_rows", detail::json_of(at.epoch_rows)}};
   all["values"] = Json::object();
   for (const auto& [name, value] : manifest.values) {
+    Json& place = all["values"][name];
     if (const auto* number = std::get_if<double>(&value))
-      all["values"][name] = detail::json_of(*number);
+      place = detail::json_of(*number);
     else
-      std::visit([&, &name = name](const auto& each) { all["values"][name] = each; }, value);
+      std::visit([&](const auto& each) { place = each; }, value);
   }
   for (const char* name : {"tensors", "files", "pieces"}) all[name] = Json::array();
   for (const StoredTensor& each : manifest.tensors) {

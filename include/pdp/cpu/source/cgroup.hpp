@@ -30,7 +30,7 @@ PDP_INLINE std::optional<double> cores_of_group(const std::filesystem::path& gro
 }  // namespace detail
 
 PDP_INLINE std::optional<int> cgroup_cores(const std::filesystem::path& membership, const std::filesystem::path& root) {
-  double least = std::numeric_limits<double>::infinity();
+  double least = std::numeric_limits<double>::max();
   std::ifstream lines{membership};
   for (std::string line; std::getline(lines, line);) {  // "0::/GROUP" in version 2, "4:cpu,cpuacct:/GROUP" in version 1
     const auto name = line.find(':'), path = line.find(':', name + 1);
