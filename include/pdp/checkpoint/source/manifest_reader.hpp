@@ -122,7 +122,7 @@ class ManifestReader {
   [[nodiscard]] double real_of(const Json& value) const {
     if (value.is_number()) return value.get<double>();
     const auto words = value.is_object() ? member<std::string>(value, "number") : std::string{};
-    constexpr double infinity = positive_infinity<double>();
+    constexpr auto infinity = positive_infinity<double>();
     if (words == "inf") return infinity;
     if (words == "-inf") return -infinity;
     if (words != "nan") fail("one of its values is neither a number nor a text");
