@@ -21,7 +21,7 @@ template <class World, class... Device>
 void train(World& world, const pdp::strategy::AnyStrategy& strategy, const Flags& flags, pdp::Index global_batch, const Device&... device) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
   if (flags.plan) return print_plan(world, flags.device, digit_classifier, strategy, options);
-  const bool is_root = world.rank() == 0;   // only rank 0 writes files
+  const bool is_root = world.rank() == 0;    // only rank 0 writes files
   std::optional<pdp::StopRequests> loading;  // a signal that arrives before fit() stops that after its first step
   if (!flags.checkpoint.empty()) loading.emplace(flags.stop_after);
   const pdp::data::Mnist digits{flags.data};

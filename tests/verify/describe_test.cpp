@@ -42,7 +42,7 @@ TEST_CASE("describe counts the memory and the bytes sent of each DataParallel ra
       CHECK(use.gradients == model_bytes);
       CHECK(use.optimizer_state == 2 * model_bytes);
       CHECK(use.checkpoint == 3 * model_bytes / ranks);  // the ranks divide what all of them hold
-      CHECK(use.calls == (ranks == 1 ? 0 : 17));  // 16 units and the totals
+      CHECK(use.calls == (ranks == 1 ? 0 : 17));         // 16 units and the totals
       CHECK(use.sent == 16 * (layer_bytes * 2 * (ranks - 1) / ranks));
       CHECK(use.idle == 0);
       CHECK(use.activations >= 16 * boundary_bytes * use.rows);  // the activation of each layer that backward needs
