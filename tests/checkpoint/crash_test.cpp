@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "checkpoint/power_cut.hpp"
 #include "checkpoint/small_training.hpp"
 #include "data/files.hpp"
 
@@ -45,7 +46,7 @@ using namespace small_training;
 
 namespace {
 
-enum class Fault { kill, full_disk };
+enum class Fault { kill, full_disk, power_cut };
 
 /// Whether a system call fails on a full disk.
 bool takes_space(pid_t process, const user_regs_struct& call) {
@@ -63,8 +64,8 @@ struct Outcome {
 };
 
 /// Runs f in a child process. Its system call with this number, counted from 0, meets the fault: the process is killed before it, or the
-/// disk is full for this and all later calls.
-Outcome run_with_fault(const std::function<int()>& f, int number, Fault fault) {
+/// disk is full for this and all later calls. `disk` is told of the child's calls.
+Outcome run_with_fault(const std::function<int()>& f, int number, Fault fault, PowerCut& disk) {
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error{"no child process"};
   if (child == 0) {
@@ -77,7 +78,7 @@ Outcome run_with_fault(const std::function<int()>& f, int number, Fault fault) {
   if (!WIFSTOPPED(outcome.status)) throw std::runtime_error{"this system does not let a process trace its child"};
   ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
   int signal = 0;
-  bool fails = false;
+  bool fails = false, is_inside = false;
   for (;;) {
     ::ptrace(PTRACE_SYSCALL, child, nullptr, signal);
     ::waitpid(child, &outcome.status, 0);
@@ -87,11 +88,12 @@ Outcome run_with_fault(const std::function<int()>& f, int number, Fault fault) {
     signal = 0;
     user_regs_struct registers{};
     ::ptrace(PTRACE_GETREGS, child, nullptr, &registers);
-    const bool begins = static_cast<std::int64_t>(registers.rax) == -ENOSYS && !fails;
-    if (begins && (fault == Fault::kill || takes_space(child, registers))) {
+    is_inside = !is_inside;  // the child stops before and after each call
+    if (!is_inside) disk.observe(child, registers);
+    if (is_inside && (fault != Fault::full_disk || takes_space(child, registers))) {
       outcome.has_fault = number-- <= 0;
       if (!outcome.has_fault) continue;
-      if (fault == Fault::kill) ::kill(child, SIGKILL);
+      if (fault != Fault::full_disk) ::kill(child, SIGKILL);
       registers.orig_rax = ~0ULL;  // no system call has this number
       fails = true;
       ::ptrace(PTRACE_SETREGS, child, nullptr, &registers);
@@ -116,11 +118,13 @@ class Training {
 
   /// Saves a checkpoint, in which it keeps no older one. Meets a fault, and then checks that the folder has a whole checkpoint: the old one
   /// or the new one. Returns whether the process made enough system calls.
-  bool survives(int number, Fault fault) {
+  bool survives(int number, Fault fault, Written written = Written::all) {
     const fs::path run = folder_ / "run";
     fs::remove_all(run);
     fs::copy(folder_ / "begin", run, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-    const Outcome outcome = run_with_fault([&] { return save(run); }, number, fault);
+    PowerCut disk{run, folder_ / "kept"};
+    const Outcome outcome = run_with_fault([&] { return save(run); }, number, fault, disk);
+    if (outcome.has_fault && fault == Fault::power_cut) disk.cut(written);
     CAPTURE(number);
     const bool has_ended = WIFEXITED(outcome.status), is_saved = has_ended && WEXITSTATUS(outcome.status) == 0;
     CAPTURE(outcome.status);
@@ -179,6 +183,17 @@ TEST_CASE("After a crash at any system call of a save, the old or the new checkp
   Training training;
   int number = 0;
   while (training.survives(number, Fault::kill)) {
+    if (number % 10 == 0) training.save_again();
+    ++number;
+  }
+  CHECK(number > 40);
+}
+
+TEST_CASE("After a power cut at any system call of a save, the old or the new checkpoint loads", "[checkpoint]") {
+  const Written written = GENERATE(Written::none, Written::removals, Written::all);
+  Training training;
+  int number = 0;
+  while (training.survives(number, Fault::power_cut, written)) {
     if (number % 10 == 0) training.save_again();
     ++number;
   }
