@@ -267,6 +267,7 @@ set(pdp_headers
     pdp/launch/options.hpp
     pdp/launch/place.hpp
     pdp/launch/process/cores.hpp
+    pdp/launch/process/launcher_signals.hpp
     pdp/launch/process/local.hpp
     pdp/launch/process/problem.hpp
     pdp/launch/process/process.hpp
@@ -282,6 +283,7 @@ set(pdp_headers
     pdp/launch/process/start_time.hpp
     pdp/launch/run.hpp
     pdp/launch/source/options.hpp
+    pdp/launch/source/stop_requests.hpp
     pdp/launch/start/environment.hpp
     pdp/launch/start/host_list.hpp
     pdp/launch/start/launcher_variables.hpp
@@ -297,6 +299,7 @@ set(pdp_headers
     pdp/launch/start/source/starter.hpp
     pdp/launch/start/start.hpp
     pdp/launch/start/starter.hpp
+    pdp/launch/stop_requests.hpp
     pdp/launch/store/file_store.hpp
     pdp/launch/store/in_process_store.hpp
     pdp/launch/store/pace.hpp
@@ -459,10 +462,8 @@ set(pdp_headers
     pdp/train/source/print_epoch.hpp
     pdp/train/source/progress.hpp
     pdp/train/source/saver.hpp
-    pdp/train/source/stop_requests.hpp
     pdp/train/source/timeline.hpp
     pdp/train/step_timeline.hpp
-    pdp/train/stop_requests.hpp
     pdp/train/task.hpp
     pdp/train/timeline.hpp
     pdp/train/trainer.hpp

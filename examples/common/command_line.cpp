@@ -13,7 +13,7 @@
 #include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/process/report.hpp>
 #include <pdp/launch/start/number.hpp>
-#include <pdp/train/stop_requests.hpp>
+#include <pdp/launch/stop_requests.hpp>
 #include <pdp/train/timeline.hpp>
 
 namespace examples {
@@ -72,7 +72,8 @@ void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
             return {};
           },
           "FILE");
-  words("--checkpoint", flags.checkpoint, "save checkpoints to this folder, and continue from the newest one in it");
+  words("--checkpoint", flags.checkpoint, "save checkpoints to this folder, and continue from the newest one in it")
+      ->each([&flags](const std::string& folder) { flags.launch.stops_on_request = !folder.empty(); });
   number("--checkpoint-every", flags.checkpoint_every, pdp::Index{1}, pdp::Index{1} << 40,
          "save a checkpoint after this many steps (default: after each epoch, or after the last step if there are none)")
       ->default_str("");

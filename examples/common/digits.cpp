@@ -21,9 +21,7 @@ template <class World, class... Device>
 void train(World& world, const pdp::strategy::AnyStrategy& strategy, const Flags& flags, pdp::Index global_batch, const Device&... device) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
   if (flags.plan) return print_plan(world, flags.device, digit_classifier, strategy, options);
-  const bool is_root = world.rank() == 0;    // only rank 0 writes files
-  std::optional<pdp::StopRequests> loading;  // a signal that arrives before fit() stops that after its first step
-  if (!flags.checkpoint.empty()) loading.emplace(flags.stop_after);
+  const bool is_root = world.rank() == 0;  // only rank 0 writes files
   const pdp::data::Mnist digits{flags.data};
   pdp::Trainer trainer{world, strategy, digit_classifier, options, device...};
   Reports reports{trainer, flags, world.rank()};
@@ -44,7 +42,6 @@ void train(World& world, const pdp::strategy::AnyStrategy& strategy, const Flags
               {.epochs = flags.epochs,
                .checkpoint = {.directory = flags.checkpoint, .every_steps = flags.checkpoint_every, .stop_after = flags.stop_after}},
               after_epoch, [&](auto step, const auto& totals) { reports.step(step, totals.mean_loss()); });
-  loading.reset();
   if (log) log->close();
   reports.close();
 

@@ -21,7 +21,6 @@
 #include <pdp/train/source/print_epoch.hpp>
 #include <pdp/train/source/progress.hpp>
 #include <pdp/train/source/saver.hpp>
-#include <pdp/train/source/stop_requests.hpp>
 #include <pdp/train/source/timeline.hpp>
 
 namespace pdp {

@@ -60,6 +60,38 @@ TEST_CASE("A program that is stopped by a signal to its launcher ends with 75, a
   CHECK(newest(folder / "run") > before);
 }
 
+TEST_CASE("Ranks that get a signal while they wait for another rank stop after their first step", "[examples][stop]") {
+  const Folder folder;
+  const std::uint16_t port = launch_test::free_port();
+  const std::vector<std::string> arguments{"--epochs", "100000", "--checkpoint", folder / "run"};
+  launch_test::Job first{arguments, launch_test::rank_of(0, 2, port), PDP_TEST_EXAMPLES "/mnist_ddp"};
+  const auto has_blocked_signals = [&] {
+    const std::string status = launch_test::contents(pdp::text("/proc/", first.launcher(), "/status"));
+    const std::size_t at = status.find("SigBlk:");
+    return at != std::string::npos && (std::stoull(status.substr(at + 7), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+  };
+  for (const auto until = launch_test::Clock::now() + launch_test::Job::patience;
+       !has_blocked_signals() && launch_test::Clock::now() < until;)
+    first.read();
+  first.signal(SIGTERM);
+  launch_test::Job second{arguments, launch_test::rank_of(1, 2, port), PDP_TEST_EXAMPLES "/mnist_ddp"};
+  CHECK(first.end() == 75);
+  CHECK(second.end() == 75);
+  CHECK_THAT(first.err(), StartsWith("stopped on request after step 1, with a checkpoint"));
+  CHECK(newest(folder / "run") == 1);
+}
+
+TEST_CASE("A launcher passes a signal on to ranks that have only just started", "[examples][stop]") {
+  const Folder folder;
+  launch_test::Job job{{"--ranks", "2", "--epochs", "100000", "--checkpoint", folder / "run"}, {}, PDP_TEST_EXAMPLES "/mnist_ddp"};
+  for (const auto until = launch_test::Clock::now() + launch_test::Job::patience;
+       job.processes().size() < 2 && launch_test::Clock::now() < until;) {
+  }
+  job.signal(SIGUSR1);
+  CHECK(job.end() == 75);
+  CHECK(newest(folder / "run") >= 1);
+}
+
 TEST_CASE("A program stops when the time of --stop-after or PDP_STOP_AFTER is over, and then continues", "[examples][stop]") {
   const Folder folder;
   const bool by_variable = GENERATE(false, true);

@@ -2,6 +2,7 @@
 #include <pdp/comm/thread.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/data/in_memory.hpp>
+#include <pdp/launch/stop_requests.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
@@ -11,7 +12,6 @@
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
-#include <pdp/train/stop_requests.hpp>
 #include <pdp/train/trainer.hpp>
 
 #include <signal.h>

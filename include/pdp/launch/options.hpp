@@ -20,6 +20,7 @@ struct Options {
   int port = 0;                             // a free port at that address
   int restarts = 0;                         // how often to start the ranks again after one has failed; for `ranks` on one machine
   std::string rendezvous{};                 // RendezvousUrl of the ranks; empty: PDP_RENDEZVOUS, if it is set
+  bool stops_on_request = false;            // the program stops by itself (see StopRequests): SIGTERM and SIGUSR1 do not end its ranks
 
   static constexpr int most_restarts = 1000;
 

@@ -23,6 +23,7 @@
 #include <pdp/launch/process/stack.hpp>
 #include <pdp/launch/start/processes.hpp>
 #include <pdp/launch/start/start.hpp>
+#include <pdp/launch/stop_requests.hpp>
 #include <pdp/launch/store/in_process_store.hpp>
 
 namespace pdp::launch {
@@ -237,6 +238,8 @@ int run(const Options& options, F&& function) {
   report_file_size_limit();
   try {
     const Start start = detail::start<Comm, Others...>(options);
+    std::optional<StopRequests> noticed;  // also while the ranks wait for each other
+    if (options.stops_on_request && start.kind != Start::Kind::processes) noticed.emplace();
     if (start.kind == Start::Kind::rank) return detail::run_process<Comm, Others...>(options, start, Report{environment}, function);
     if (start.kind == Start::Kind::processes) {
       if constexpr ((ConnectsThroughStore<Comm> || ... || ConnectsThroughStore<Others>))

@@ -20,10 +20,10 @@
 #include <pdp/core/shape.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/launch/stop_requests.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checkpoint_options.hpp>
 #include <pdp/train/options.hpp>
-#include <pdp/train/stop_requests.hpp>
 
 namespace pdp {
 

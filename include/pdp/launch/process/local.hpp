@@ -2,14 +2,12 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,6 +20,7 @@
 #include <pdp/comm/os/system_limits.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/launch/process/launcher_signals.hpp>
 #include <pdp/launch/process/process.hpp>
 #include <pdp/launch/process/signal_name.hpp>
 #include <pdp/launch/process/start_time.hpp>
@@ -37,60 +36,7 @@ struct LocalRanks {
   std::uint16_t port = 0;
   std::optional<comm::Secret> secret{};  // drawn by the launcher for these ranks
   comm::Job job{};
-};
-
-/// Receives the signals that concern a launcher, as long as this object exists. They arrive at a descriptor, so one poll waits for signals
-/// and for the reports of ranks. A signal that the program ignores or blocks (trap '' INT, nohup, a background job of a shell) stays
-/// ignored or blocked, here and in the ranks.
-class LauncherSignals {
- public:
-  LauncherSignals() {
-    ::pthread_sigmask(SIG_BLOCK, nullptr, &before_);
-    sigset_t taken;
-    ::sigemptyset(&taken);
-    ::sigaddset(&taken, SIGCHLD);
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1}) {
-      struct sigaction current {};
-      ::sigaction(signal, nullptr, &current);
-      const bool ignored = (current.sa_flags & SA_SIGINFO) == 0 && current.sa_handler == SIG_IGN;
-      if (!ignored && ::sigismember(&before_, signal) == 0) ::sigaddset(&taken, signal);
-    }
-    ::pthread_sigmask(SIG_BLOCK, &taken, nullptr);
-    // If SIGCHLD is ignored, the exit statuses of children are lost.
-    struct sigaction standard {};
-    standard.sa_handler = SIG_DFL;
-    ::sigaction(SIGCHLD, &standard, &children_before_);
-    descriptor_ = comm::Descriptor{::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK)};
-    if (descriptor_) return;
-    const int reason = errno;
-    restore();
-    throw ConfigError{text("the launcher cannot open a signalfd: ", comm::describe_system_error(reason))};
-  }
-  LauncherSignals(LauncherSignals&&) = delete;
-  ~LauncherSignals() { restore(); }
-
-  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
-  /// Return the thread's signal mask and the disposition of SIGCHLD before the construction of this object.
-  [[nodiscard]] const sigset_t& before() const { return before_; }
-  [[nodiscard]] const struct sigaction& on_child_before() const { return children_before_; }
-  /// Reads the pending signals. Returns SIGINT, SIGTERM or SIGUSR1 if one of them is pending, else 0.
-  [[nodiscard]] int take() {
-    int wanted = 0;
-    signalfd_siginfo signal;
-    while (::read(descriptor_.get(), &signal, sizeof signal) == sizeof signal)
-      if (signal.ssi_signo != SIGCHLD) wanted = as_int(signal.ssi_signo);
-    return wanted;
-  }
-
- private:
-  void restore() {
-    ::sigaction(SIGCHLD, &children_before_, nullptr);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-
-  sigset_t before_{};
-  struct sigaction children_before_ {};
-  comm::Descriptor descriptor_;
+  bool stops_on_request = false;  // see Options
 };
 
 /// Starts local ranks and waits for them. When a rank fails, ends all ranks and prints one error: the first that is not the consequence of
@@ -160,14 +106,19 @@ class Launcher {
     command.set("PDP_STARTED", text(static_cast<std::int64_t>(1000 * start_time(environment))));
     if (!ranks_.job.name.empty()) command.set("PDP_JOB", ranks_.job.name);
     if (!ranks_.job.attempt.empty()) command.set("PDP_ATTEMPT", ranks_.job.attempt);
+    sigset_t mask = signals_.before();
+    for (const int signal : {SIGTERM, SIGUSR1})
+      if (ranks_.stops_on_request) ::sigaddset(&mask, signal);  // until the rank notices them
     for (int i = 0; i < ranks_.count; ++i) {
       command.set("RANK", std::to_string(ranks_.first + i));
       command.set("LOCAL_RANK", std::to_string(i));
       const std::optional<Cores> cores = share_of(places, i, ranks_.count);
       // GCC's OpenMP binds threads to the cores in this variable even if the process may not run on them.
       if (cores && std::getenv("GOMP_CPU_AFFINITY") != nullptr) command.set("GOMP_CPU_AFFINITY", describe(*cores));
-      children_.push_back(
-          {.rank = ranks_.first + i, .process = start(command, signals_.before(), signals_.on_child_before(), cores), .said = {}});
+      children_.push_back({.rank = ranks_.first + i,
+                           .process = start(command, mask, signals_.on_child_before(), cores),
+                           .said = {},
+                           .stops = ranks_.stops_on_request});
     }
   }
 

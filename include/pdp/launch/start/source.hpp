@@ -90,7 +90,8 @@ inline Attempt run_attempt(const Options& options, int restart) {
                    .count = here,
                    .size = options.nodes * here,
                    .address = at_place ? meeting.host : options.address,
-                   .port = at_place ? meeting.port : static_cast<std::uint16_t>(options.port)};
+                   .port = at_place ? meeting.port : static_cast<std::uint16_t>(options.port),
+                   .stops_on_request = options.stops_on_request};
   if (in_folder) ranks.address.clear();
   Access access = Access::from(variables_of_launcher(environment), ranks.size);
   if (restart > 0) access.job.attempt += text('+', restart);

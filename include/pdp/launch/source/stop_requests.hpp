@@ -1,6 +1,6 @@
 #pragma once
 
-/// Definitions for pdp/train/stop_requests.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/launch/stop_requests.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <signal.h>
 #include <time.h>
@@ -20,7 +20,7 @@
 #include <pdp/launch/process/report.hpp>
 #include <pdp/launch/process/start_time.hpp>
 #include <pdp/launch/start/number.hpp>
-#include <pdp/train/stop_requests.hpp>
+#include <pdp/launch/stop_requests.hpp>
 
 namespace pdp {
 

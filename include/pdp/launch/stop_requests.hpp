@@ -41,5 +41,5 @@ class StopRequests {
 }  // namespace pdp
 
 #ifndef PDP_SEPARATE_CORE
-#include <pdp/train/source/stop_requests.hpp>
+#include <pdp/launch/source/stop_requests.hpp>
 #endif
