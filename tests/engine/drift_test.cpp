@@ -1,6 +1,3 @@
-#include <pdp/comm/shm.hpp>
-#include <pdp/comm/tcp.hpp>
-#include <pdp/comm/thread.hpp>
 #include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/hybrid.hpp>
@@ -10,6 +7,7 @@
 #include <pdp/testing/equivalence.hpp>
 
 #include "catch.hpp"
+#include "strategy/communicators.hpp"
 #include "strategy/tasks.hpp"
 
 namespace comm = pdp::comm;
@@ -18,8 +16,7 @@ using namespace pdp::strategy;
 // The long form of the equivalence tests. Losses agree within 1e-5 for 20 steps, and then within 10 times the drift of the control run; see
 // testing/equivalence.hpp.
 
-TEMPLATE_TEST_CASE("Every strategy gives the losses of Single for 100 steps", "[parallel][equivalence][.long]", comm::Thread, comm::Shm,
-                   comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("Every strategy gives the losses of Single for 100 steps", "[parallel][equivalence][.long]", Communicators) {
   const auto samples = tasks::samples(250);  // 26 rows in the last of 8 batches: uneven shares, short or empty micro-batches
   const double clip_norm = GENERATE(0.0, 0.5);
   const auto follows = [&](const AnyStrategy& strategy, int ranks) {

@@ -1,6 +1,4 @@
 #include <pdp/comm/any.hpp>
-#include <pdp/comm/shm.hpp>
-#include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/strategy/any_strategy.hpp>
@@ -19,6 +17,7 @@
 
 #include "catch.hpp"
 #include "erased.hpp"
+#include "strategy/communicators.hpp"
 #include "strategy/tasks.hpp"
 
 namespace gradient_norm_test {
@@ -126,8 +125,8 @@ TEST_CASE("clip_norm clips by the norm of the whole gradient, for every strategy
   }
 }
 
-TEMPLATE_TEST_CASE("Every strategy gives the losses of Single when gradients are clipped", "[parallel][gradient][equivalence]",
-                   comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("Every strategy gives the losses of Single when gradients are clipped", "[parallel][gradient][equivalence]",
+                        Communicators) {
   // The update of Sgd is proportional to the gradient, so clipping changes it.
   constexpr pdp::Task steep{task.model, task.loss, pdp::optim::Sgd{.lr = 0.3f, .momentum = 0.9f}};
   const auto samples = tasks::samples(250);

@@ -206,7 +206,7 @@ void check(const Figures& figures, double factor) {
 
 TEST_CASE("Every survivor of 16 ranks names the rank that was killed at a random moment", "[launch][faults]") {
   const std::string comm = GENERATE(as<std::string>{}, "tcp", "shm", "default", "hosts");
-  check(kill_many(comm, 16, PDP_TEST_SANITIZED ? 4 : 8), slack);
+  check(kill_many(comm, 16, PDP_TEST_SANITIZED ? 2 : 5), slack);
 }
 
 TEST_CASE("200 kills of one of 16 ranks are noticed by every surviving rank", "[launch][faults][.long]") {

@@ -1,5 +1,3 @@
-#include <pdp/comm/shm.hpp>
-#include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/pipeline.hpp>
@@ -15,6 +13,7 @@
 #include "catch.hpp"
 #include "engine/learnt.hpp"
 #include "engine/two_halves.hpp"
+#include "strategy/communicators.hpp"
 #include "strategy/tasks.hpp"
 
 namespace equivalence_test {
@@ -54,8 +53,8 @@ void check(const TaskType& task, const Data& data, const S& strategy, int ranks,
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("DataParallel gives the losses of Single, also with short batches and accumulation", "[parallel][equivalence]",
-                   comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("DataParallel gives the losses of Single, also with short batches and accumulation", "[parallel][equivalence]",
+                        Communicators) {
   const int ranks = GENERATE(1, 2, 3, 4);
   const int accumulate = GENERATE(1, 3);
   const auto samples = tasks::samples(250);  // the last batch of an epoch has 26 rows, for three ranks 8, 9 and 9
@@ -64,8 +63,7 @@ TEMPLATE_TEST_CASE("DataParallel gives the losses of Single, also with short bat
   check<TestType>(tasks::residual_classifier(3), samples, strategy, ranks);
 }
 
-TEMPLATE_TEST_CASE("DataParallel gives the losses of Single when some ranks have no rows", "[parallel][equivalence]", comm::Thread,
-                   comm::Shm, comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("DataParallel gives the losses of Single when some ranks have no rows", "[parallel][equivalence]", Communicators) {
   const pdp::testing::Batches<std::int32_t> batches = [](int step) {
     const std::size_t rows = std::array<std::size_t, 4>{32, 1, 7, 2}[static_cast<std::size_t>(step) % 4];
     pdp::testing::GlobalBatch<std::int32_t> batch{pdp::testing::normal(rows * 8, step % 8), {}};
@@ -86,16 +84,16 @@ TEST_CASE("DataParallel gives the losses of Single for a model whose depth is kn
     check(serial_equivalence<comm::Thread>(tasks::residual_classifier(depth), tasks::samples(100), strategy::DataParallel{}, 2));
 }
 
-TEMPLATE_TEST_CASE("A user-defined strategy that cuts the model in two gives the losses of Single", "[parallel][equivalence]", comm::Thread,
-                   comm::Shm, comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("A user-defined strategy that cuts the model in two gives the losses of Single", "[parallel][equivalence]",
+                        Communicators) {
   const int micro_batches = GENERATE(1, 3);
   const auto samples = tasks::samples(250);
   for (const int cut : {1, 2}) check<TestType>(tasks::classifier, samples, TwoHalves{cut, micro_batches}, 2);
   check<TestType>(tasks::residual_classifier(4), samples, TwoHalves{3, micro_batches}, 2);
 }
 
-TEMPLATE_TEST_CASE("Pipeline gives the losses of Single for every schedule, cut and number of micro-batches",
-                   "[parallel][equivalence][pipeline]", comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("Pipeline gives the losses of Single for every schedule, cut and number of micro-batches",
+                        "[parallel][equivalence][pipeline]", Communicators) {
   using namespace strategy;
   const int ranks = GENERATE(2, 4);
   const int micro_batches = GENERATE(1, 3, 8);  // the last batch of an epoch has 26 rows, so its last micro-batches are short or empty
@@ -157,8 +155,8 @@ TEST_CASE("Pipeline gives the losses of Single when micro-batches are empty, for
           tasks::classifier, batches, Pipeline<ZeroBubble>{.micro_batches = 6, .cuts = {cut}, .join_weights = join}, 2, {.steps = 60}));
 }
 
-TEMPLATE_TEST_CASE("Zero gives the losses of Single in every stage, also with short batches and accumulation",
-                   "[parallel][equivalence][zero]", comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("Zero gives the losses of Single in every stage, also with short batches and accumulation",
+                        "[parallel][equivalence][zero]", Communicators) {
   const int stage = GENERATE(1, 2, 3);
   const int ranks = GENERATE(1, 2, 3, 4);
   if (PDP_TEST_SANITIZED && ranks != 2 && ranks != 3) return;
@@ -170,8 +168,7 @@ TEMPLATE_TEST_CASE("Zero gives the losses of Single in every stage, also with sh
     }
 }
 
-TEMPLATE_TEST_CASE("DataParallel, Zero and Pipeline repeat a training bit for bit", "[parallel][equivalence]", comm::Thread, comm::Shm,
-                   comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("DataParallel, Zero and Pipeline repeat a training bit for bit", "[parallel][equivalence]", Communicators) {
   const auto task = tasks::residual_classifier(3);
   const auto same = [&task](const auto& strategy, int ranks) {
     const auto first = learn_over<TestType>(task, strategy, ranks);

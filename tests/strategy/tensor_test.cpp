@@ -1,5 +1,3 @@
-#include <pdp/comm/shm.hpp>
-#include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
@@ -16,6 +14,7 @@
 #include <mutex>
 
 #include "catch.hpp"
+#include "strategy/communicators.hpp"
 #include "strategy/tasks.hpp"
 
 namespace tensor_test {
@@ -73,8 +72,8 @@ pdp::testing::GlobalBatch<std::int32_t> uneven(int step) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("TensorParallel gives the losses of Single, also with divided classes and uneven batches",
-                   "[parallel][equivalence][tensor]", comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("TensorParallel gives the losses of Single, also with divided classes and uneven batches",
+                        "[parallel][equivalence][tensor]", Communicators) {
   const int ranks = GENERATE(1, 2, 4);
   const auto samples = tasks::samples(250);
   for (const int accumulate : {1, 3}) {
@@ -184,8 +183,8 @@ TEST_CASE("Hybrid counts every row once for every shape of the mesh", "[parallel
     });
 }
 
-TEMPLATE_TEST_CASE("Hybrid gives the losses of Single for every combination of mesh axes", "[parallel][equivalence][tensor][mesh]",
-                   comm::Thread, comm::Shm, comm::Tcp) {
+TEMPLATE_LIST_TEST_CASE("Hybrid gives the losses of Single for every combination of mesh axes", "[parallel][equivalence][tensor][mesh]",
+                        Communicators) {
   const auto samples = tasks::samples(250);
   const auto task = deep(6);
   check(serial_equivalence<TestType>(task, samples, Hybrid<>{.mesh = {2, 2, 2}, .micro_batches = 3}, 8));
