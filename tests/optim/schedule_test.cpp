@@ -1,6 +1,8 @@
 #include <pdp/optim/schedule.hpp>
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 
 #include "catch.hpp"
@@ -71,4 +73,53 @@ TEST_CASE("Schedules are constexpr, and Schedule accepts a user-written one", "[
   static_assert(optim::Schedule<Half> && optim::Schedule<optim::WarmUp<Half>> && !optim::Schedule<Wrong> && !optim::Schedule<float>);
   static_assert(optim::Linear{.steps = 10, .to = 0}.factor(5) == 0.5f && optim::WarmUp<>{.steps = 2}.factor(0) == 0.5f);
   CHECK(optim::WarmUp<Half>{.steps = 5}.factor(15) == 0.5f);
+}
+
+namespace {
+
+/// Checks the factors of steps 0, 1, 2, ... against the learning rates of PyTorch 2.15 for a rate of 1.
+template <optim::Schedule S, std::size_t n>
+void check_factors(const S& schedule, const std::array<double, n>& expected) {
+  for (std::size_t step = 0; step < n; ++step) {
+    CAPTURE(step);
+    CHECK(static_cast<double>(schedule.factor(static_cast<std::int64_t>(step))) == Approx(expected[step]).epsilon(2e-6));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("StepDecay and Exponential have the factors of PyTorch's StepLR and ExponentialLR", "[optim]") {
+  check_factors(optim::StepDecay{.steps = 3, .by = 0.5f}, std::array{1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.25, 0.25});
+  check_factors(optim::Exponential{.steps = 1, .by = 0.9f}, std::array{1.0, 0.9, 0.81, 0.729, 0.6561});
+  CHECK(optim::Exponential{.steps = 100, .by = 0.25f}.factor(50) == 0.5f);
+  CHECK(optim::StepDecay{.steps = 10}.factor(1'000'000) == 0);
+}
+
+TEST_CASE("CosineRestarts has the factors of PyTorch's CosineAnnealingWarmRestarts", "[optim]") {
+  check_factors(optim::CosineRestarts{.steps = 3, .growth = 2, .to = 0.1f},
+                std::array{1.0, 0.775, 0.325, 1.0, 0.9397114317, 0.775, 0.55, 0.325, 0.1602885683, 1.0, 0.9846666218, 0.9397114317,
+                           0.8681980515, 0.775});
+  const optim::CosineRestarts even{.steps = 5};
+  for (const std::int64_t step : {0, 3, 4}) CHECK(even.factor(1'000'000'000'000 + step) == even.factor(step));
+}
+
+TEST_CASE("OneCycle has the factors of PyTorch's OneCycleLR and then stays", "[optim]") {
+  check_factors(
+      optim::OneCycle{.steps = 20},
+      std::array{0.04, 0.1316718427, 0.3716718427, 0.6683281573, 0.9083281573, 1.0, 0.9874640062, 0.950484632, 0.8909161776, 0.81174565395,
+                 0.7169430018, 0.6112620219, 0.500002, 0.3887419781, 0.283060998, 0.18825834605, 0.1090878224, 0.0495193680, 0.0125399938});
+  check_factors(optim::OneCycle{.steps = 7, .rise = 0.45f, .from = 0.1f, .to = 0.001f},
+                std::array{0.1, 0.5007829562, 0.9892341449, 0.8845907874, 0.5310502496, 0.1582717134});
+  for (const std::int64_t step : {19, 20, 1000}) CHECK(optim::OneCycle{.steps = 20}.factor(step) == 4e-6f);
+  CHECK(optim::OneCycle{.steps = 1}.factor(0) == 4e-6f);
+  CHECK(optim::OneCycle{.steps = 3, .rise = 0}.factor(0) < 1);
+}
+
+TEST_CASE("A schedule without steps has finite factors", "[optim]") {
+  for (const std::int64_t step : {0, 1, 7}) {
+    CHECK(std::isfinite(optim::StepDecay{.steps = 0}.factor(step)));
+    CHECK(std::isfinite(optim::Exponential{.steps = 0}.factor(step)));
+    CHECK(std::isfinite(optim::CosineRestarts{.steps = 0, .growth = 2}.factor(step)));
+    CHECK(std::isfinite(optim::OneCycle{.steps = 0}.factor(step)));
+  }
 }

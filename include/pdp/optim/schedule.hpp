@@ -37,6 +37,40 @@ struct Cosine {
   [[nodiscard]] float factor(std::int64_t step) const;
 };
 
+/// Is multiplied by `by` after every `steps` steps, as PyTorch's StepLR.
+struct StepDecay {
+  std::int64_t steps = 1;
+  float by = 0.1f;
+  [[nodiscard]] float factor(std::int64_t step) const;
+};
+
+/// Is multiplied by `by` over `steps` steps, a little in each: by^(step / steps). With `steps` 1 it is PyTorch's ExponentialLR.
+struct Exponential {
+  std::int64_t steps = 1;
+  float by = 0.9f;
+  [[nodiscard]] float factor(std::int64_t step) const;
+};
+
+/// Repeats half a cosine from 1 to `to`. The first one takes `steps` steps, and each `growth` times as many as the one before. Loshchilov,
+/// Hutter, "SGDR: stochastic gradient descent with warm restarts", ICLR 2017.
+struct CosineRestarts {
+  std::int64_t steps = 1;
+  int growth = 1;
+  float to = 0;
+  [[nodiscard]] float factor(std::int64_t step) const;
+};
+
+/// Rises along half a cosine from `from` in step 0 to 1 in step rise * steps - 1. Then falls along another one to `to` in step `steps` - 1,
+/// and stays there. The optimizer's rate is the largest one. Smith, Topin, "Super-convergence", 2018; the defaults are those of PyTorch's
+/// OneCycleLR.
+struct OneCycle {
+  std::int64_t steps = 1;
+  float rise = 0.3f;  // part of the steps, from 0 to 1
+  float from = 0.04f;
+  float to = 4e-6f;
+  [[nodiscard]] float factor(std::int64_t step) const;
+};
+
 /// Rises linearly from 1 / steps in step 0 to 1 in step `steps` - 1. Then follows another schedule, from its own step 0.
 template <Schedule Then = Constant>
 struct WarmUp {
@@ -46,6 +80,9 @@ struct WarmUp {
     return step < steps ? static_cast<float>(static_cast<double>(step + 1) / static_cast<double>(steps)) : then.factor(step - steps);
   }
 };
+
+static_assert(Schedule<Constant> && Schedule<Linear> && Schedule<Cosine> && Schedule<StepDecay> && Schedule<Exponential> &&
+              Schedule<CosineRestarts> && Schedule<OneCycle> && Schedule<WarmUp<Cosine>>);
 
 }  // namespace pdp::optim
 
