@@ -44,12 +44,75 @@ auto one_layer(const Linear& layer, std::uint64_t seed) { return initial_values(
 
 }  // namespace
 
-TEST_CASE("Initializer::bound follows the formula of each initializer", "[nn]") {
-  CHECK(nn::pytorch_default.bound(64, 10) == Approx(1 / std::sqrt(64.0)));
-  CHECK(nn::kaiming_uniform.bound(64, 10) == Approx(std::sqrt(6.0 / 64)));
-  CHECK(nn::xavier_uniform.bound(64, 10) == Approx(std::sqrt(6.0 / 74)));
-  CHECK(nn::zeros.bound(64, 10) == 0);
-  CHECK(nn::kaiming_uniform.bound(0, 10) == 0);
+TEST_CASE("Initializer::scale follows the formula of each initializer", "[nn]") {
+  CHECK(nn::pytorch_default.scale(64, 10) == Approx(1 / std::sqrt(64.0)));
+  CHECK(nn::kaiming_uniform.scale(64, 10) == Approx(std::sqrt(6.0 / 64)));
+  CHECK(nn::kaiming_normal.scale(64, 10) == Approx(std::sqrt(2.0 / 64)));
+  CHECK(nn::xavier_uniform.scale(64, 10) == Approx(std::sqrt(6.0 / 74)));
+  CHECK(nn::xavier_normal.scale(64, 10) == Approx(std::sqrt(2.0 / 74)));
+  CHECK(Initializer{6, Initializer::Fan::out}.scale(64, 10) == Approx(std::sqrt(6.0 / 10)));
+  CHECK(nn::normal(0.3).scale(64, 10) == Approx(0.3));
+  CHECK(nn::uniform(0.3).scale(64, 10) == Approx(0.3));
+  CHECK(nn::zeros.scale(64, 10) == 0);
+  CHECK(nn::kaiming_uniform.scale(0, 10) == 0);
+}
+
+TEST_CASE("Normal initial weights have the mean and deviation of their initializer", "[nn]") {
+  const auto [initializer, mean] = GENERATE(table<Initializer, double>(
+      {{nn::kaiming_normal, 0.0}, {nn::xavier_normal, 0.0}, {nn::normal(0.3, 2), 2.0}, {nn::truncated_normal(0.5, -1), -1.0}}));
+  const Index in = 301, out = 200;
+  const auto weight = one_layer(Linear{.in = in, .out = out, .initializer = initializer}, 5).at("0.weight");
+  double sum = 0, squares = 0, largest = 0;
+  for (const float w : weight) {
+    const double distance = static_cast<double>(w) - mean;
+    sum += distance;
+    squares += distance * distance;
+    largest = std::max(largest, std::abs(distance));
+  }
+  const double count = static_cast<double>(weight.size()), scale = initializer.scale(in, out);
+  const bool is_truncated = initializer.kind == Initializer::Kind::truncated_normal;
+  // The variance of a normal number within two deviations is 1 - 4 phi(2) / (2 Phi(2) - 1) = 0.77374.
+  CHECK(std::sqrt(squares / count) == Approx(is_truncated ? std::sqrt(0.77374) * scale : scale).epsilon(0.015));
+  CHECK(std::abs(sum / count) < 5 * scale / std::sqrt(count));
+  if (is_truncated)
+    CHECK(largest < 2 * scale * (1 + 1e-6));
+  else
+    CHECK(largest > 3.5 * scale);
+}
+
+TEST_CASE("nn::orthogonal gives rows or columns at right angles", "[nn]") {
+  const auto [in, out] = GENERATE(table<Index, Index>({{7, 7}, {12, 5}, {5, 12}, {1, 4}, {4, 1}}));
+  const double gain = GENERATE(1.0, 1.5);
+  // A file holds the weight as [out, in].
+  const auto weight = one_layer(Linear{.in = in, .out = out, .initializer = nn::orthogonal(gain)}, 9).at("0.weight");
+  const bool by_rows = out <= in;
+  const Index vectors = std::min(in, out), length = std::max(in, out);
+  const auto at = [&](Index vector, Index i) {
+    return static_cast<double>(weight[static_cast<std::size_t>(by_rows ? vector * in + i : i * in + vector)]);
+  };
+  for (Index a = 0; a < vectors; ++a)
+    for (Index b = 0; b <= a; ++b) {
+      double product = 0;
+      for (Index i = 0; i < length; ++i) product += at(a, i) * at(b, i);
+      CHECK(product == Approx(a == b ? gain * gain : 0).margin(1e-6));
+    }
+}
+
+TEST_CASE("nn::constant and nn::ones set all weights to a value, and biases to zero", "[nn]") {
+  const auto [initializer, value] = GENERATE(table<Initializer, float>({{nn::ones, 1.0f}, {nn::constant(-2.5), -2.5f}}));
+  const auto values = one_layer(Linear{.in = 7, .out = 9, .initializer = initializer}, 3);
+  CHECK(values.at("0.weight") == std::vector<float>(63, value));
+  CHECK(values.at("0.bias") == std::vector<float>(9, 0.0f));
+}
+
+TEST_CASE("nn::own_values takes each value from the program's function", "[nn]") {
+  constexpr Initializer counted =
+      nn::own_values([](pdp::random::Key, Index element, Index fan_in, Index) { return static_cast<double>(element + 100 * fan_in); });
+  const auto weight = one_layer(Linear{.in = 3, .out = 2, .initializer = counted}, 3).at("0.weight");
+  CHECK(weight == std::vector<float>{300, 301, 302, 303, 304, 305});
+  const Initializer missing{.kind = Initializer::Kind::function};
+  CHECK_THROWS_WITH(one_layer(Linear{.in = 3, .out = 2, .initializer = missing}, 3),
+                    "the initializer of 0.weight is a function, but none was given; expected nn::own_values(function)");
 }
 
 TEST_CASE("Initial weights fill their bounds evenly with a mean near zero", "[nn]") {
@@ -57,7 +120,7 @@ TEST_CASE("Initial weights fill their bounds evenly with a mean near zero", "[nn
   const Index in = GENERATE(as<Index>{}, 200, 301), out = 100;
   const auto values = one_layer(Linear{.in = in, .out = out, .initializer = initializer}, 3);
   const auto& weight = values.at("0.weight");
-  const double bound = initializer.bound(in, out), count = static_cast<double>(in * out);
+  const double bound = initializer.scale(in, out), count = static_cast<double>(in * out);
 
   double sum = 0, squares = 0;
   for (const float w : weight) {
@@ -114,7 +177,9 @@ TEST_CASE("Initial values are equal for one seed and differ between seeds and na
 }
 
 TEMPLATE_TEST_CASE("Initial values do not depend on how a model is cut into units", "[nn]", float, double) {
-  const Sequential model{Linear{5, 7}, Tanh{}, nn::Repeat{2, nn::Residual{Sequential{Tanh{}, Linear{7, 7}}}}, Linear{7, 3}};
+  const Initializer initializer = GENERATE(nn::pytorch_default, nn::kaiming_normal, nn::truncated_normal(1), nn::orthogonal());
+  const auto linear = [&](Index in, Index out) { return Linear{.in = in, .out = out, .initializer = initializer}; };
+  const Sequential model{linear(5, 7), Tanh{}, nn::Repeat{2, nn::Residual{Sequential{Tanh{}, linear(7, 7)}}}, linear(7, 3)};
   const auto whole = initial_values<TestType>(model, 5, {{0, 5}}, 1);
   CHECK(whole.size() == 8);
   using Units = std::vector<nn::Run>;

@@ -111,10 +111,10 @@ struct Elements {
 };
 
 /// Returns a normal number with mean 0 and standard deviation 1, by the method of Box and Muller: elements 2i and 2i + 1 come from block i.
-/// Results may differ in their last bits between C libraries.
+/// Each `attempt` gives another number. Results may differ in their last bits between C libraries.
 template <std::floating_point T = float>
-T normal(Key key, Index element) {
-  const Block block = bits(key, static_cast<std::uint64_t>(element / 2));
+T normal(Key key, Index element, std::uint64_t attempt = 0) {
+  const Block block = bits(key, static_cast<std::uint64_t>(element / 2), attempt);
   const double radius = std::sqrt(-2 * std::log1p(-uniform_in<double>(block, 0)));  // log(1 - u); 1 - u is never 0
   const double angle = 2 * std::numbers::pi * uniform_in<double>(block, 1);
   return static_cast<T>(radius * (element % 2 == 0 ? std::cos(angle) : std::sin(angle)));

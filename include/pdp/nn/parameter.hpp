@@ -79,6 +79,9 @@ struct Parameter {
     return {first, cols, row * all_cols + col, all_cols, 1};
   }
   [[nodiscard]] constexpr Index file_element(Index element) const { return file_numbers(element)[0]; }
+  /// Returns the initial values of `count` elements in memory, from `first` on. `key`: of this tensor. For initializers other than uniform
+  /// ones, which a device computes itself. Throws ConfigError if the initializer has no function that it needs.
+  [[nodiscard]] std::vector<double> initial_values(random::Key key, Index first, Index count) const;
   /// Returns "0.weight", or "weight" if the layer is the whole model.
   [[nodiscard]] std::string full_name() const;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,6 +13,7 @@
 #include <pdp/core/device.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/nn/block.hpp>
+#include <pdp/nn/initializer.hpp>
 #include <pdp/nn/layer.hpp>
 #include <pdp/nn/layout.hpp>
 #include <pdp/nn/outline.hpp>
@@ -206,7 +208,20 @@ StageParameters<D, T>::StageParameters(Outline outline, std::vector<LayerParamet
       places_[as_size(layer)] = {as_int(u), outline_.elements(runs[u].first, layer)};
   for_each_kept([&]<class E>(const Parameter& parameter, Index first, std::span<E> values) {
     const random::Key key = random::make_key(seed, std::string_view{parameter.full_name()});
-    fill_uniform(device_, key, parameter.initializer.bound(parameter.fan_in, parameter.fan_out), parameter.file_numbers(first), values);
+    const Initializer& initializer = parameter.initializer;
+    if (initializer.kind == Initializer::Kind::uniform)
+      return fill_uniform(device_, key, initializer.scale(parameter.fan_in, parameter.fan_out), parameter.file_numbers(first), values);
+    const std::vector<double> wanted = parameter.initial_values(key, first, as_index(values.size()));
+    std::vector<E> rounded(wanted.size());
+    std::ranges::transform(wanted, rounded.begin(), [](double value) {
+      if constexpr (std::same_as<E, double>)
+        return value;
+      else if constexpr (std::same_as<E, float>)
+        return static_cast<float>(value);
+      else
+        return E{static_cast<float>(value)};
+    });
+    upload(device_, std::span<const E>{rounded}, values.data());
   });
 }
 

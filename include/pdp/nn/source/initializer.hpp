@@ -10,9 +10,10 @@
 
 namespace pdp::nn {
 
-PDP_INLINE double Initializer::bound(Index fan_in, Index fan_out) const {
-  const auto count = static_cast<double>(fan == Fan::in ? fan_in : fan_in + fan_out);
-  return count > 0 ? std::sqrt(numerator / count) : 0;
+PDP_INLINE double Initializer::scale(Index fan_in, Index fan_out) const {
+  if (fan == Fan::none) return std::sqrt(numerator);
+  const Index count = fan == Fan::in ? fan_in : fan == Fan::out ? fan_out : fan_in + fan_out;
+  return count > 0 ? std::sqrt(numerator / static_cast<double>(count)) : 0;
 }
 
 }  // namespace pdp::nn
