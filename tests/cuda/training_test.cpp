@@ -82,6 +82,18 @@ TEST_CASE("Training on a GPU matches training on a CPU for every strategy on one
   check(strategy::TensorParallel{});
 }
 
+TEST_CASE("Initial values on a GPU equal those on a CPU bit for bit", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  using namespace pdp::nn;
+  const Initializer initializer = GENERATE(kaiming_uniform, kaiming_normal, truncated_normal(0.5), orthogonal(), ones);
+  const pdp::Task task{Sequential{Linear{.in = 8, .out = 24, .initializer = initializer}, Linear{24, 4}}, pdp::loss::CrossEntropy{},
+                       pdp::optim::Sgd{.lr = 0.1f}};
+  const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
+  CHECK(pdp::testing::same_bits(train(strategy::Single{}, task, options, 0, *device).parameters,
+                                train(strategy::Single{}, task, options, 0).parameters));
+}
+
 TEST_CASE("Losses on a GPU stay within 1e-4 of those on a CPU over 52 steps", "[cuda][equivalence]") {
   const auto device = gpu::device();
   if (!device) return;
