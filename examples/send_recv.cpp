@@ -9,6 +9,7 @@
 #include "common/command_line.hpp"
 #include "common/run.hpp"
 
+// [tensor]
 using Tensor = std::array<float, 2>;
 
 /// Prints a message and the values, in PyTorch's format. Flushes them at once, so that lines of several ranks do not mix.
@@ -16,18 +17,22 @@ void print(const char* what, const Tensor& tensor) {
   fmt::print(stdout, "{}\ntensor([{: #.0f}, {: #.0f}])\n", what, tensor[0], tensor[1]);
   std::fflush(stdout);
 }
+// [tensor]
 
 int main(int argc, char** argv) {
+  // [launch]
   pdp::launch::Options launch;
   examples::CommandLine line{argc, argv, "Sends a tensor from rank 0 to rank 1."};
   line.ranks(launch, " (2 by default)");
   line.read([&] {
     if (!launch.ranks_are_given()) launch.ranks = 2;
   });
+  // [launch]
 
   return examples::run(launch, [](auto& world) {
     if (world.size() != 2)
       throw pdp::UsageError{pdp::text("send_recv needs 2 ranks, a sender and a receiver (--ranks 2); found ", world.size())};
+    // [send]
     const bool sender = world.rank() == 0;
     Tensor tensor{};
     if (sender) {
@@ -39,5 +44,6 @@ int main(int argc, char** argv) {
     }
     world.barrier();  // so that the sender prints first
     if (!sender) print("Rank-1 has received the following tensor from Rank-0", tensor);
+    // [send]
   });
 }
