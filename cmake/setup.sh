@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Installs the tools and libraries for building pdp that are missing: bash cmake/setup.sh [--ci]
+# Installs the tools and libraries for building pdp that are missing: bash cmake/setup.sh [--docs|--ci]
 #
-#   --ci   also what the checks of .ci/run need (clang 16, clang-tidy 16, clang-format 14, Gloo, Open MPI, MPICH and Slurm)
+#   --docs  also what tools/site/build needs (MkDocs with its theme Material, Doxygen and Graphviz)
+#   --ci    also what the checks of .ci/run need (clang 16, clang-tidy 16, clang-format 14, Gloo, Open MPI, MPICH and Slurm), and --docs
 #
 # Installs with apt-get on Debian 12, Ubuntu 24.04 or later, through sudo unless run as root. On other systems, or without
 # permission to install, prints what is missing and exits with 1. If nothing is missing, changes nothing and asks nothing.
 set -euo pipefail
 
-ci=false
+ci=false docs=false
 case "${1-}" in
   '') ;;
-  --ci) ci=true ;;
+  --docs) docs=true ;;
+  --ci) ci=true docs=true ;;
   *)
-    echo "usage: bash cmake/setup.sh [--ci]" >&2
+    echo "usage: bash cmake/setup.sh [--docs|--ci]" >&2
     exit 2
     ;;
 esac
@@ -61,6 +63,7 @@ compiler_is_new() {
 
 cmake_is_new() { has cmake && at_least "$(cmake --version | awk 'NR == 1 { print $3 }')" 3.25; }
 has_catch() { has_header catch2/catch_all.hpp || has_header catch2/catch.hpp; }
+has_material() { has mkdocs && [[ $(mkdocs build --help) == *material* ]]; }
 has_clang_runtime() { compgen -G '/usr/lib/llvm-16/lib/clang/16/lib/*/libclang_rt.asan*' >/dev/null; }
 
 has_slurm() { has srun && has_for_root slurmctld && has_for_root slurmd; }
@@ -109,6 +112,12 @@ look() {
     need slurm-wlm "Slurm" has_slurm
     need munge "munge" has_for_root munged
     need iproute2 "ip" has_for_root ip
+  fi
+  if $docs; then
+    need mkdocs "MkDocs 1.4 or newer" has mkdocs
+    need mkdocs-material "MkDocs' theme Material" has_material
+    need doxygen "Doxygen" has doxygen
+    need graphviz "Graphviz" has dot
   fi
 }
 

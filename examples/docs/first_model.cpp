@@ -1,6 +1,6 @@
-// The program of docs/start/first_model.md, which shows the parts between marks such as
-// [data]. It trains a classifier of points on three spirals, on one rank or several:
-// first_model --ranks 4
+// The program of docs/start/first_model.md, which shows the parts between marks
+// such as [data]. It trains a classifier of points on three spirals, on one
+// rank or several: first_model --ranks 4
 
 // [include]
 #include <cmath>
@@ -14,8 +14,8 @@
 // [include]
 
 // [data]
-/// Returns points on three spirals: x is [samples, 2], y has the number of the spiral of
-/// each point. `offset` moves the points along the spirals.
+/// Returns points on three spirals: x is [samples, 2], y has the number of the
+/// spiral of each point. `offset` moves the points along the spirals.
 pdp::data::InMemory<std::int32_t> spirals(int points, double offset) {
   std::vector<float> x;
   std::vector<std::int32_t> y;
@@ -36,8 +36,8 @@ pdp::data::InMemory<std::int32_t> spirals(int points, double offset) {
 namespace nn = pdp::nn;
 
 constexpr pdp::Task spiral_classifier{
-    nn::Sequential{nn::Linear{2, 64}, nn::Tanh{}, nn::Linear{64, 64}, nn::Tanh{},
-                   nn::Linear{64, 3}},
+    nn::Sequential{nn::Linear{2, 64}, nn::Tanh{}, nn::Linear{64, 64},
+                   nn::Tanh{}, nn::Linear{64, 3}},
     pdp::loss::CrossEntropy{}, pdp::optim::Adam{.lr = 5e-3f}};
 // [model]
 
@@ -54,7 +54,8 @@ int main(int argc, char** argv) {
     // [fit]
     trainer.fit(train, {.epochs = 20}, [&](const pdp::Epoch& epoch) {
       if (epoch.number % 5 == 4)
-        pdp::print(world, "epoch {} of 20: loss {:.2f}", epoch.number + 1, epoch.loss);
+        pdp::print(world, "epoch {} of 20: loss {:.2f}", epoch.number + 1,
+                   epoch.loss);
     });
     // [fit]
 
@@ -65,14 +66,16 @@ int main(int argc, char** argv) {
 
     const std::vector<float> point{0.5f, 0.0f};
     const auto outputs = trainer.predict(point);
-    pdp::print(world, "outputs for (0.5, 0): {:.1f}, {:.1f}, {:.1f}", outputs[0],
-               outputs[1], outputs[2]);
+    pdp::print(world, "outputs for (0.5, 0): {:.1f}, {:.1f}, {:.1f}",
+               outputs[0], outputs[1], outputs[2]);
     // [evaluate]
 
     // [save]
     const auto parameters = trainer.parameters();  // on the other ranks: none
-    if (world.rank() == 0) pdp::checkpoint::save("spirals.safetensors", parameters);
-    pdp::print(world, "saved {} tensors to spirals.safetensors", parameters.size());
+    if (world.rank() == 0)
+      pdp::checkpoint::save("spirals.safetensors", parameters);
+    pdp::print(world, "saved {} tensors to spirals.safetensors",
+               parameters.size());
     // [save]
   });
 }

@@ -29,15 +29,15 @@ def svg(text):
 
 
 def wrapped(width, height, elements, label):
-    head = f'<svg class="diagram" role="img" aria-label="{html.escape(label)}" viewBox="0 0 {width:.0f} {height:.0f}" style="width:{width:.0f}px">'
-    return "\n" + head + "".join(elements) + "</svg>\n"
+    size = f'viewBox="0 0 {width:.0f} {height:.0f}" style="width:{width:.0f}px;min-width:{0.7 * width:.0f}px"'
+    return f'\n<div class="diagram"><svg role="img" aria-label="{html.escape(label)}" {size}>' + "".join(elements) + "</svg></div>\n"
 
 
-def text_at(x, y, lines, anchor="middle"):
+def text_at(x, y, lines, anchor="middle", kind="label"):
     """Returns a text of several lines, whose middle is at y."""
     top = y - (len(lines) - 1) * HEIGHT_OF_LINE / 2
     return "".join(
-        f'<text x="{x:.1f}" y="{top + number * HEIGHT_OF_LINE:.1f}" dominant-baseline="middle" text-anchor="{anchor}">{html.escape(line)}</text>'
+        f'<text class="{kind}" x="{x:.1f}" y="{top + number * HEIGHT_OF_LINE:.1f}" dominant-baseline="middle" text-anchor="{anchor}">{html.escape(line)}</text>'
         for number, line in enumerate(lines))
 
 
@@ -164,7 +164,7 @@ def sequence(lines):
         a, b = place[start], place[end]
         parts = folded(text, int((abs(b - a) - 16) / WIDTH_OF_LETTER))
         y += len(parts) * HEIGHT_OF_LINE + 14
-        elements.append(text_at((a + b) / 2, y - len(parts) * HEIGHT_OF_LINE / 2 - 3, parts))
+        elements.append(text_at((a + b) / 2, y - len(parts) * HEIGHT_OF_LINE / 2 - 3, parts, kind="message"))
         side = 1 if b > a else -1
         elements.append(f'<path d="M{a:.1f},{y:.1f}H{b - side:.1f}"/>' + head_of_arrow(b - side, y, side, 0))
     height = y + 20

@@ -22,6 +22,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ["CHANGELOG.md", "CONTRIBUTING.md"]  # pages of the site that lie outside of docs/
 LANGUAGES = {".hpp": "cpp", ".cpp": "cpp", ".cuh": "cpp", ".md": "markdown", ".py": "python", ".sh": "sh", ".sbatch": "sh"}
 LINK = re.compile(r"(!?\[[^\]\[]*(?:\[[^\]]*\])?[^\]\[]*\])\(([^)\s]+)\)")
+ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
+CODE = re.compile(r"`[^`\n]*`")
 FENCE = re.compile(r"^```[^\n]*\n.*?^```$", re.MULTILINE | re.DOTALL)
 
 copies = tempfile.TemporaryDirectory(prefix="pdp-site-")  # removed at the end of the process
@@ -92,6 +94,7 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, config, files):
     uri = page.file.src_uri
     if uri.startswith("source/"):
+        page.meta["hide"] = ["navigation", "toc"]
         return LINK.sub(r"\1", markdown) if uri.endswith(".md.md") else markdown
 
     def link(match):
@@ -109,7 +112,8 @@ def on_page_markdown(markdown, page, config, files):
         parts.append(diagrams.svg(block.split("\n", 1)[1].rsplit("\n", 1)[0]) if block.startswith("```mermaid\n") else block)
         end = fence.end()
     parts.append(LINK.sub(link, markdown[end:]))
-    return "".join(parts)
+    # In code in a table, GitHub needs a backslash before a pipe, and MkDocs would show it.
+    return ROW.sub(lambda row: CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), "".join(parts))
 
 
 def on_post_build(config):
