@@ -55,12 +55,17 @@ def targets(uri, text):
                 yield path
 
 
+def sources_in(folder):
+    """Returns the sources directly in a folder."""
+    return [entry for entry in sorted((ROOT / folder).iterdir()) if entry.suffix in LANGUAGES and entry.is_file()]
+
+
 def copy_of(path):
     """Returns the text of the page that shows a file or a folder."""
     full = ROOT / path
     text = f"# {path}\n\n"
     if full.is_dir():
-        return text + "\n".join(f"- `{entry.name}{'/' if entry.is_dir() else ''}`" for entry in sorted(full.iterdir())) + "\n"
+        return text + "\n".join(f"- [{entry.name}]({full.name}/{entry.name}.md)" for entry in sources_in(path)) + "\n"
     if full.suffix == ".md":
         return full.read_text()
     ticks = "`" * 4
@@ -76,6 +81,8 @@ def on_files(files, config):
     linked = set()
     for file in files.documentation_pages():
         linked.update(targets(file.src_uri, pathlib.Path(file.abs_src_path).read_text()))
+    for path in [path for path in linked if (ROOT / path).is_dir()]:
+        linked.update(f"{path}/{entry.name}" for entry in sources_in(path))
     for path in sorted(linked):
         if page_of(path) not in files and (ROOT / path).exists():
             copy = pathlib.Path(copies.name, page_of(path))
