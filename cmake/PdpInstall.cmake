@@ -1,4 +1,4 @@
-# Install rules: headers, one targets file per component, package configuration and find modules, sources, data, licence.
+# Install rules: headers, one targets file per component, package configuration and find modules, pkg-config files, sources, data, licence.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -31,3 +31,4 @@ install(
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/src/" DESTINATION "${PDP_SOURCE_DIR}")
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/examples/data/mnist" DESTINATION "${CMAKE_INSTALL_DATADIR}/pdp")
 install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+include(PdpPkgConfig)

@@ -1,0 +1,56 @@
+# Compiles the sources of pdp once in the project that uses Conan's package, as the targets of an installed pdp do. The pdp-config.cmake that
+# Conan generates includes this file after it has defined the targets, if the option separate_compilation is set.
+
+# Adds to each target of pdp its compiled sources, the macro that leaves their definitions out of the headers, and the libraries of the system
+# that Conan has no package for. A function, so that no variable reaches the calling project.
+function(pdp_compile_components)
+  list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_FUNCTION_LIST_DIR}")
+  include("${CMAKE_CURRENT_FUNCTION_LIST_DIR}/PdpComponents.cmake")
+  cmake_path(SET source_dir NORMALIZE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../../../share/pdp/src")
+  # The headers for checkpoints come with pdp::pdp, so PdpComponents.cmake need not search for them.
+  set(PDP_JSON_INCLUDE_DIR FALSE)
+  set(PDP_XXHASH_INCLUDE_DIR FALSE)
+  find_package(Threads REQUIRED)
+  if(TARGET asio::asio AND NOT TARGET Asio::Asio)
+    add_library(Asio::Asio INTERFACE IMPORTED)
+    target_link_libraries(Asio::Asio INTERFACE asio::asio)
+  endif()
+
+  foreach(component IN ITEMS core ${pdp_components})
+    set(target pdp::${component})
+    if(component STREQUAL "core")
+      set(target pdp::pdp)
+    endif()
+    if(NOT TARGET ${target})
+      continue()
+    endif()
+    get_target_property(compiled ${target} pdp_compiled)
+    if(compiled)  # an earlier find_package in this directory
+      continue()
+    endif()
+    set_target_properties(${target} PROPERTIES pdp_compiled TRUE)
+
+    if(component MATCHES "^(gloo|nccl|cuda|onednn)$")  # libraries of the system
+      if(component STREQUAL "cuda" AND NOT CMAKE_CUDA_COMPILER)
+        message(FATAL_ERROR "The component cuda of pdp has a source in CUDA C++: say project(... LANGUAGES CXX CUDA), or enable_language(CUDA), before find_package(pdp).")
+      endif()
+      pdp_find(${component} missing)
+      if(missing)
+        message(FATAL_ERROR "The option ${component} of the package pdp needs ${missing}, which was not found.")
+      endif()
+      set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${pdp_${component}_target} ${pdp_${component}_interface})
+    endif()
+    if(pdp_${component}_options)
+      set_property(TARGET ${target} APPEND PROPERTY INTERFACE_COMPILE_OPTIONS "${pdp_${component}_options}")
+    endif()
+    if(pdp_${component}_sources)
+      pdp_compile(${component} "${source_dir}" library)
+      set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES "${library}")
+    endif()
+    if(component MATCHES "^(core|launch|shm|tcp|hierarchical|safetensors|gloo)$")
+      string(TOUPPER ${component} upper)
+      set_property(TARGET ${target} APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS PDP_SEPARATE_${upper})
+    endif()
+  endforeach()
+endfunction()
+pdp_compile_components()
