@@ -86,7 +86,7 @@ TEST_CASE("Initial values on a GPU equal those on a CPU bit for bit", "[cuda]") 
   const auto device = gpu::device();
   if (!device) return;
   using namespace pdp::nn;
-  const Initializer initializer = GENERATE(kaiming_uniform, kaiming_normal, truncated_normal(0.5), orthogonal(), ones);
+  const Initializer initializer = GENERATE(as<Initializer>{}, kaiming_uniform, kaiming_normal, truncated_normal(0.5), orthogonal(), ones);
   const pdp::Task task{Sequential{Linear{.in = 8, .out = 24, .initializer = initializer}, Linear{24, 4}}, pdp::loss::CrossEntropy{},
                        pdp::optim::Sgd{.lr = 0.1f}};
   const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};

@@ -177,7 +177,8 @@ TEST_CASE("Initial values are equal for one seed and differ between seeds and na
 }
 
 TEMPLATE_TEST_CASE("Initial values do not depend on how a model is cut into units", "[nn]", float, double) {
-  const Initializer initializer = GENERATE(nn::pytorch_default, nn::kaiming_normal, nn::truncated_normal(1), nn::orthogonal());
+  const Initializer initializer =
+      GENERATE(as<Initializer>{}, nn::pytorch_default, nn::kaiming_normal, nn::truncated_normal(1), nn::orthogonal());
   const auto linear = [&](Index in, Index out) { return Linear{.in = in, .out = out, .initializer = initializer}; };
   const Sequential model{linear(5, 7), Tanh{}, nn::Repeat{2, nn::Residual{Sequential{Tanh{}, linear(7, 7)}}}, linear(7, 3)};
   const auto whole = initial_values<TestType>(model, 5, {{0, 5}}, 1);
