@@ -25,7 +25,8 @@ PDP_INLINE float Cosine::factor(std::int64_t step) const {
 }
 
 PDP_INLINE float StepDecay::factor(std::int64_t step) const {
-  return static_cast<float>(std::pow(static_cast<double>(by), static_cast<double>(step / std::max<std::int64_t>(steps, 1))));
+  const std::int64_t times = step / std::max<std::int64_t>(steps, 1);
+  return static_cast<float>(std::pow(static_cast<double>(by), static_cast<double>(times)));
 }
 
 PDP_INLINE float Exponential::factor(std::int64_t step) const {
