@@ -12,7 +12,7 @@
 // [tensor]
 using Tensor = std::array<float, 2>;
 
-/// Prints a message and the values, in PyTorch's format. Flushes them at once, so that lines of several ranks do not mix.
+/// Prints a message and the values, in PyTorch's format. Flushes them, so that the ranks' lines appear in the order of their calls.
 void print(const char* what, const Tensor& tensor) {
   fmt::print(stdout, "{}\ntensor([{: #.0f}, {: #.0f}])\n", what, tensor[0], tensor[1]);
   std::fflush(stdout);
