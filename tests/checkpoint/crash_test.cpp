@@ -25,6 +25,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -138,6 +139,19 @@ class Training {
     check_equal(loaded.parameters(), loaded.steps() == 1 ? before_ : after_);
     return outcome.has_fault;
   }
+  /// Saves a checkpoint in folders that do not exist yet. Then cuts the power, and checks that the checkpoint loads.
+  void survives_in_new_folders(Written written) {
+    const fs::path disk_folder = folder_ / "disk", run = disk_folder / "user" / "run";
+    fs::create_directory(disk_folder);
+    PowerCut disk{disk_folder, folder_ / "kept"};
+    const Outcome outcome = run_with_fault([&] { return save(run); }, std::numeric_limits<int>::max(), Fault::power_cut, disk);
+    REQUIRE((WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0));
+    disk.cut(written);
+    pdp::comm::Self self;
+    Trainer loaded{self, strategy::Single{}, classifier, options};
+    loaded.load(run);
+    check_equal(loaded.parameters(), after_);
+  }
   /// Saves with the folder as it is after the last fault.
   void save_again() {
     REQUIRE(save(folder_ / "run") == 0);
@@ -198,6 +212,11 @@ TEST_CASE("After a power cut at any system call of a save, the old or the new ch
     ++number;
   }
   CHECK(number > 40);
+}
+
+TEST_CASE("The first checkpoint in new folders loads after a power cut", "[checkpoint]") {
+  const Written written = GENERATE(Written::none, Written::removals, Written::all);
+  Training{}.survives_in_new_folders(written);
 }
 
 TEST_CASE("If the disk becomes full at any system call of a save, the error says so and a checkpoint remains", "[checkpoint]") {

@@ -44,6 +44,29 @@ PDP_INLINE void rename_to(const std::filesystem::path& from, const std::filesyst
   if (std::rename(from.c_str(), to.c_str()) != 0) fail_with(to, "give the checkpoint its name", errno);
 }
 
+/// Syncs the names in a folder. `descriptor`: the open folder. Returns false, and sets errno, if that has failed.
+PDP_INLINE bool sync_names(int descriptor) {
+  return ::fsync(descriptor) == 0 || errno == EINVAL;  // EINVAL: the file system cannot sync folders
+}
+
+/// Creates a folder, and those around it. They remain after a power cut.
+PDP_INLINE void create_folders(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> around;  // the folders that get new names
+  for (auto each = std::filesystem::absolute(folder, error); !error && !std::filesystem::exists(each, error); each = each.parent_path())
+    if (each.has_filename()) around.push_back(each.parent_path());
+  std::filesystem::create_directories(folder, error);
+  if (error) fail_with(folder, "create the folder", error.value());
+  for (const std::filesystem::path& each : around) {
+    const int opened = ::open(each.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (opened < 0) continue;  // this user may not list it
+    const bool synced = sync_names(opened);
+    const int reason = errno;
+    ::close(opened);
+    if (!synced) fail_with(each, "write the folder to the disk", reason);
+  }
+}
+
 /// Publishes checkpoints that were complete, but had not got their names when their job ended. Removes others that are not complete.
 PDP_INLINE void tidy_up(const std::filesystem::path& folder) {
   std::error_code error;
@@ -116,9 +139,7 @@ PDP_INLINE std::filesystem::path find_checkpoint(const std::filesystem::path& pa
 
 PDP_INLINE FolderLock::FolderLock(const std::filesystem::path& folder) : path_{folder} {
   open_standard_streams();  // otherwise the folder might get descriptor 0, 1 or 2
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) detail::fail_with(folder, "create the folder", error.value());
+  detail::create_folders(folder);
   if (std::filesystem::exists(folder / Manifest::file_name))
     throw FileError{text(folder.string(), ": expected a folder for checkpoints, found a checkpoint. Give the folder around it.")};
   folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -141,8 +162,7 @@ PDP_INLINE FolderLock::~FolderLock() {
 }
 
 PDP_INLINE void FolderLock::sync() const {
-  // EINVAL: the file system cannot sync folders.
-  if (::fsync(folder_) != 0 && errno != EINVAL) detail::fail_with(path_, "write the folder to the disk", errno);
+  if (!detail::sync_names(folder_)) detail::fail_with(path_, "write the folder to the disk", errno);
 }
 
 PDP_INLINE NewCheckpoint::NewCheckpoint(const FolderLock& in, std::int64_t step)
