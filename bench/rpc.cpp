@@ -146,28 +146,34 @@ void measure_autoencoder(comm::Any& world, const Settings& settings) {
         const auto front = node.remote<rpc::SubNetworkOf<encoder>>("worker1", rpc::NetworkOptions{.seed = 1, .position = 0});
         const auto back = node.remote<rpc::SubNetworkOf<decoder>>("worker2", rpc::NetworkOptions{.seed = 1, .position = 1});
         rpc::DistributedOptimizer adam{node, rule, front, back};
-        const auto forward = [&](Context& context, pdp::Index first, pdp::Index last) {
-          const std::vector<float> part{x.begin() + first * width, x.begin() + last * width};
-          const auto image = context.forward(back, context.forward(front, {last - first, width, part}));
-          return context.loss(pdp::loss::MeanSquaredError{}, image, part, batch);
+        const auto pixels = [&](pdp::Index first, pdp::Index last) {
+          return std::vector<float>{x.begin() + first * width, x.begin() + last * width};
         };
         report("autoencoder_step", world, settings, median_us(steps, 1, [&] {
                  Context context{node};
-                 Loss loss = forward(context, 0, batch);
+                 const auto image = context.forward(back, context.forward(front, {batch, width, x}));
+                 Loss loss = context.loss(pdp::loss::MeanSquaredError{}, image, x);
                  context.backward(loss);
                  adam.step(context);
                  loss.get();
                }));
         std::deque<Loss> losses;
         constexpr int at_once = 10;
+        constexpr pdp::Index parts = 4, part_rows = batch / parts;
         report("autoencoder_pipelined", world, settings, median_us(std::max(10, steps / at_once), at_once, [&] {
                  for (int step = 0; step < at_once; ++step) {
                    Context context{node};
-                   for (pdp::Index part = 0; part < 4; ++part) {
-                     losses.push_back(forward(context, part * batch / 4, (part + 1) * batch / 4));
-                     if (part > 0) context.backward(losses[losses.size() - 2]);
+                   const auto encode = [&](pdp::Index part) {
+                     return context.forward(front, {part_rows, width, pixels(part * part_rows, (part + 1) * part_rows)});
+                   };
+                   auto next = encode(0);
+                   for (pdp::Index part = 0; part < parts; ++part) {
+                     const auto code = std::move(next);
+                     if (part + 1 < parts) next = encode(part + 1);
+                     losses.push_back(context.loss(pdp::loss::MeanSquaredError{}, context.forward(back, code),
+                                                   pixels(part * part_rows, (part + 1) * part_rows), batch));
+                     context.backward(losses.back());
                    }
-                   context.backward(losses.back());
                    adam.step(context);
                    for (; losses.size() > 8; losses.pop_front()) losses.front().get();
                  }

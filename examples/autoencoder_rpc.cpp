@@ -63,16 +63,20 @@ void train(rpc::Node& node, const examples::AutoencoderFlags& flags) {
       const pdp::Index rows = pdp::as_index(pixels.size()) / 784, parts = flags.pipelined ? std::min<pdp::Index>(4, rows) : 1;
       rpc::autograd::Context context{node};
       Step& step = in_flight.emplace_back(Step{epoch, batch, {}});
-      for (pdp::Index part = 0; part < parts; ++part) {
+      const auto part_of = [&](pdp::Index part) {
         const pdp::Index first = rows * part / parts, last = rows * (part + 1) / parts;
-        const std::vector<float> x{pixels.begin() + first * 784, pixels.begin() + last * 784};
-        const auto code = context.forward(encoder, {last - first, 784, x});
+        return rpc::OwnedMatrix{last - first, 784, {pixels.begin() + first * 784, pixels.begin() + last * 784}};
+      };
+      // The calls of a network run in the order in which they were made. So the encoder computes the next part before it waits for a
+      // gradient, and the decoder makes the backward pass of a part before it waits for the next one.
+      auto next = context.forward(encoder, part_of(0));
+      for (pdp::Index part = 0; part < parts; ++part) {
+        const auto code = std::move(next);
+        if (part + 1 < parts) next = context.forward(encoder, part_of(part + 1));
         const auto image = context.forward(decoder, code);  // the code travels from worker1 to worker2
-        step.losses.push_back(context.loss(pdp::loss::MeanSquaredError{}, image, x, rows));
-        // The calls of a network run in this order. The encoder computes the next part before it has to wait for a gradient.
-        if (part > 0) context.backward(step.losses[pdp::as_size(part) - 1]);
+        step.losses.push_back(context.loss(pdp::loss::MeanSquaredError{}, image, part_of(part).values, rows));
+        context.backward(step.losses.back());
       }
-      context.backward(step.losses.back());
       adam.step(context);
       report_until(examples::AutoencoderReport::prints(batch) ? 0 : steps_ahead);
     }
