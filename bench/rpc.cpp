@@ -3,7 +3,7 @@
 //   rpc [--comm shm|tcp] [--calls N] [--polling]       starts its own three ranks
 //   rpc --threads 3 ...                                over comm::Thread
 //
-// --polling: ranks that wait do not sleep. Needs a core for each rank.
+// --polling: the master and worker1 do not sleep while they wait. Needs a core for each of them.
 //
 // Prints a JSON object for each measurement: what, comm, polling, median_us. The measurements:
 //
@@ -71,6 +71,11 @@ struct Settings {
   bool polling = false;
 };
 
+rpc::NodeOptions node_options(const comm::Any& world, const Settings& settings) {
+  const bool polls = settings.polling && world.rank() < 2;
+  return {.polling = polls ? comm::Duration{std::chrono::seconds{1}} : comm::Duration{}};
+}
+
 void report(const char* what, const comm::Any& world, const Settings& settings, double us) {
   const std::string_view name = world.erased().name();
   std::printf("{\"what\": \"%s\", \"comm\": \"%.*s\", \"polling\": %s, \"median_us\": %.2f}\n", what, static_cast<int>(name.size()),
@@ -79,7 +84,7 @@ void report(const char* what, const comm::Any& world, const Settings& settings, 
 }
 
 void measure_calls(comm::Any& world, const Settings& settings) {
-  const rpc::NodeOptions options{.polling = settings.polling ? comm::Duration{std::chrono::seconds{1}} : comm::Duration{}};
+  const rpc::NodeOptions options = node_options(world, settings);
   rpc::serve(
       world, {"master", "worker1", "worker2"},
       [&](rpc::Node& node) {
@@ -133,7 +138,7 @@ void measure_autoencoder(comm::Any& world, const Settings& settings) {
   using rpc::autograd::Loss;
   const std::vector<float> x = pdp::testing::normal(batch * width, 1);
   const int steps = std::max(20, settings.calls / 4);
-  const rpc::NodeOptions options{.polling = settings.polling ? comm::Duration{std::chrono::seconds{1}} : comm::Duration{}};
+  const rpc::NodeOptions options = node_options(world, settings);
   if (world.rank() == 0) {
     comm::Self self;
     const pdp::Task task{nn::Sequential{encoder(), decoder()}, pdp::loss::MeanSquaredError{}, rule};
