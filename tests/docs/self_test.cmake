@@ -32,4 +32,7 @@ checks(1 "page.md:5: the block has no comment" "<!-- from program.cpp [one] -->\
 checks(1 "page.md:3: say prints something else" "<!-- output of say -->\n\n```text\nlos\n```\n")
 checks(1 "page.md:3: say 0.5 has failed" "<!-- output of say 0.5 -->\n\n```text\nloss 0.5\n```\n")
 checks(1 "1 blocks of the pages checked, 1 faults" "<!-- output of say 0.5 -->\n\n```text\nloss 0.25\n```\n")
+checks(0 "1 blocks" "<!-- error of say 0.5 -->\n\n```text\nrank 0: 0.25\nloss\n```\n")
+checks(1 "page.md:3: say 0.5 prints something else" "<!-- error of say 0.5 -->\n\n```text\nloss\n```\n")
+checks(1 "page.md:3: say has ended with exit code 0 instead of 1" "<!-- error of say -->\n\n```text\nloss\n```\n")
 file(REMOVE_RECURSE "${WORK_DIR}")
