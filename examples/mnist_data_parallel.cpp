@@ -10,7 +10,9 @@ int main(int argc, char** argv) {
   const auto flags =
       examples::parse(argc, argv, "Trains a classifier of handwritten digits on several devices of one process.", {.devices = true});
 
+  // [train]
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
     examples::train_digits(world, pdp::strategy::DataParallel{}, flags, flags.batch_size, device...);
   });
+  // [train]
 }

@@ -12,7 +12,9 @@ using Strategy = pdp::strategy::DataParallel;
 int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on data-parallel ranks.", {.ranks = true});
 
+  // [train]
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
     examples::train_digits(world, Strategy{}, flags, flags.batch_size * world.size(), device...);
   });
+  // [train]
 }

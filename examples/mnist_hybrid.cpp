@@ -38,9 +38,11 @@ int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits on a mesh of ranks.",
                                      {.ranks = true, .schedule = true, .mesh = true}, start_a_mesh);
 
+  // [train]
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
     Mesh mesh{.pipeline = flags.pipeline_axis, .tensor = flags.tensor_axis};
     mesh.data = flags.data_axis > 0 ? flags.data_axis : static_cast<int>(std::max<std::int64_t>(1, world.size() / mesh.size()));
     examples::train_digits(world, hybrid(flags, mesh), flags, flags.batch_size * mesh.data, device...);
   });
+  // [train]
 }

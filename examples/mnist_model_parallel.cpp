@@ -10,9 +10,13 @@
 int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits that is cut in stages, one on each rank.",
                                      {.ranks = true, .pipelined = true});
+  // [pieces]
   const int pieces = flags.pipelined ? static_cast<int>((flags.batch_size + 19) / 20) : 1;
+  // [pieces]
 
+  // [train]
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
     examples::train_digits(world, pdp::strategy::Pipeline<pdp::plan::GPipe>{.micro_batches = pieces}, flags, flags.batch_size, device...);
   });
+  // [train]
 }
