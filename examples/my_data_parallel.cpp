@@ -6,7 +6,9 @@
 
 int main(int argc, char** argv) {
   const auto flags = examples::parse(argc, argv, "Trains a classifier of handwritten digits with a custom strategy.", {.ranks = true});
+  // [train]
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {
     examples::train_digits(world, MyDataParallel{}, flags, flags.batch_size * world.size(), device...);
   });
+  // [train]
 }

@@ -2,6 +2,7 @@
 
 #include <pdp/strategy/strategy.hpp>
 
+// [strategy]
 /// A user-defined data-parallel strategy. Every rank begins with rank 0's parameters. The gradients of a layer are summed over the ranks as
 /// soon as backward has produced them. (Each rank divides its loss by the number of rows of all ranks, so the sum is the gradient of the
 /// mean loss.)
@@ -27,3 +28,4 @@ struct MyDataParallel {
     return plan;
   }
 };
+// [strategy]

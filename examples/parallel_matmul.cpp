@@ -54,6 +54,7 @@ std::vector<std::size_t> shares(pdp::Index rows, pdp::Index cols, int size) {
   return counts;
 }
 
+// [rows]
 /// Returns this rank's share of the rows of a matrix that rank 0 holds.
 OwnedMatrix scatter_rows(auto& world, View whole) {
   const auto counts = shares(whole.rows, whole.cols, world.size());
@@ -61,6 +62,7 @@ OwnedMatrix scatter_rows(auto& world, View whole) {
   world.scatter(whole.values(), rows.values(), counts, 0);
   return rows;
 }
+// [rows]
 
 /// Returns, on rank 0, the matrix that consists of all ranks' shares of the rows.
 OwnedMatrix gather_rows(auto& world, View mine, pdp::Index rows) {
@@ -70,6 +72,7 @@ OwnedMatrix gather_rows(auto& world, View mine, pdp::Index rows) {
   return whole;
 }
 
+// [by_row]
 /// Broadcasts B, multiplies each rank's rows of A by it, and gathers the product on rank 0.
 OwnedMatrix multiply_by_row(auto& world, View a, pdp::Matrix<float> b) {
   world.broadcast(b.values(), 0);
@@ -78,7 +81,9 @@ OwnedMatrix multiply_by_row(auto& world, View a, pdp::Matrix<float> b) {
   pdp::cpu::gemm<float>(cpu, rows_of_a, b, rows_of_c, false);
   return gather_rows(world, rows_of_c, a.rows);
 }
+// [by_row]
 
+// [by_reduction]
 /// Multiplies each rank's columns of A by its rows of B. The sum of these products is on all ranks.
 OwnedMatrix multiply_by_reduction(auto& world, View a, View b) {
   const OwnedMatrix columns_of_a = scatter_rows(world, transpose(a)), rows_of_b = scatter_rows(world, b);
@@ -87,6 +92,7 @@ OwnedMatrix multiply_by_reduction(auto& world, View a, View b) {
   world.all_reduce(c.values(), pdp::comm::Sum{});
   return c;
 }
+// [by_reduction]
 
 /// Throws UsageError if a matrix would have more values than `most_values`.
 void check_size(char name, pdp::Index rows, pdp::Index cols) {
@@ -111,10 +117,12 @@ int main(int argc, char** argv) {
 
   return examples::run(launch, [&](auto& world) {
     const int rank = world.rank();
+    // [ranks]
     std::vector<int> ranks(pdp::as_size(world.size()));
     world.all_gather(std::array{rank}, ranks);
     fmt::print(stdout, "My rank is {}, same as {}\n", rank, ranks[pdp::as_size(rank)]);
     std::fflush(stdout);
+    // [ranks]
 
     const bool root = rank == 0;  // only rank 0 has A and B at first
     OwnedMatrix a{m, k, root}, b{k, n}, serial{m, n, root};

@@ -105,9 +105,11 @@ int main(int argc, char** argv) {
     if (!flags.checkpoint.empty()) stop.emplace(flags.stop_after);
     const auto init = flags.init.empty() ? std::vector<pdp::checkpoint::Tensor>{} : pdp::checkpoint::load(flags.init);
     const auto [set, widths] = set_and_widths(flags, init);
+    // [task]
     const pdp::Task task{pdp::nn::MultilayerPerceptron{widths, pdp::nn::Tanh{}, {.bias = false, .initializer = pdp::nn::kaiming_uniform}},
                          pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = flags.learning_rate},
                          pdp::optim::Linear{.steps = flags.steps, .to = 0.3f}};
+    // [task]
     const bool shares_data = flags.strategy == "ddp" || flags.strategy == "my" || flags.strategy == "zero";
     const Index batch = flags.batch_size * (shares_data ? world.size() : 1), batches = set.train.size() / batch;
     if (batches == 0)
@@ -124,26 +126,32 @@ int main(int argc, char** argv) {
     pdp::print(world, "strategy {} | ranks {} | widths {} | train samples {} | test samples {} | batch {} | learning rate {} | steps {}",
                flags.strategy, world.size(), fmt::join(widths, "-"), set.train.size(), set.test.size(), batch, flags.learning_rate,
                flags.steps);
+    // [share]
     const pdp::data::Rows share = pdp::data::shard_rows(batch, trainer.share());
     std::vector<Index> samples(pdp::as_size(share.size()));
     std::vector<float> x(samples.size() * pdp::as_size(widths.front()));
     std::vector<std::int32_t> y(samples.size());
+    // [share]
     std::chrono::duration<double, std::milli> busy{};
     for (std::int64_t step = trainer.steps(), since = step; step < flags.steps; ++step) {
       const bool is_shown = step % 100 == 0;
       const double test_loss = is_shown ? trainer.evaluate(set.test).mean_loss() : 0;
+      // [step]
       std::iota(samples.begin(), samples.end(), step % batches * batch + share.first);
       set.train.gather(samples, x, y);
       const auto start = std::chrono::steady_clock::now();
       if (stop && stop->requested()) trainer.request_stop();
       const auto totals = trainer.step(x, y, batch);
+      // [step]
       busy += std::chrono::steady_clock::now() - start;
       reports.step(step, totals.mean_loss());
       const bool stops = totals.stops > 0, is_due = flags.checkpoint_every > 0 && (step + 1) % flags.checkpoint_every == 0;
       if (!flags.checkpoint.empty() && (stops || is_due || step + 1 == flags.steps)) trainer.save(flags.checkpoint);
       if (stops && stop) stop->agreed();
       if (stops) throw pdp::Stopped{pdp::text("stopped on request after step ", step + 1, "; start the program again to continue")};
+      // [check]
       if (flags.check) trainer.check_parameters();
+      // [check]
       if (!is_shown) continue;
       pdp::print(world, "step {} | train_loss {:.4f} | test_loss {:.4f} | step time {:.2f}ms", step, totals.mean_loss(), test_loss,
                  busy.count() / static_cast<double>(step + 1 - since));
