@@ -20,8 +20,10 @@
 
 namespace rpc = pdp::rpc;
 
+// [types]
 using Encoder = rpc::SubNetworkOf<examples::encoder>;
 using Decoder = rpc::SubNetworkOf<examples::decoder>;
+// [types]
 
 /// The losses of a step's micro-batches, which may still be in flight.
 struct Step {
@@ -43,24 +45,29 @@ void train(rpc::Node& node, const examples::AutoencoderFlags& flags) {
   examples::PixelBatches batches{flags};
   examples::AutoencoderReport report{flags};
 
+  // [construct]
   // The positions give the parameters the names and initial values that they have in nn::Sequential{encoder, decoder}.
   const auto encoder =
       node.remote<Encoder>("worker1", rpc::NetworkOptions{.seed = flags.seed, .position = 0, .devices = flags.devices}, flags.latent);
   const auto decoder =
       node.remote<Decoder>("worker2", rpc::NetworkOptions{.seed = flags.seed, .position = 1, .devices = flags.devices}, flags.latent);
   rpc::DistributedOptimizer adam{node, examples::autoencoder_rule, encoder, decoder};
+  // [construct]
 
   constexpr std::size_t steps_ahead = 2;  // that the master starts before it needs the loss of a step
   std::deque<Step> in_flight;
+  // [report]
   const auto report_until = [&](std::size_t left) {
     for (; in_flight.size() > left; in_flight.pop_front())
       report.batch(in_flight.front().epoch, in_flight.front().batch, in_flight.front().mean());
   };
+  // [report]
   for (int epoch = 0; epoch < flags.epochs; ++epoch) {
     batches.start(epoch);
     for (pdp::Index batch = 0; batch < batches.count(); ++batch) {
       const std::vector<float> pixels = batches[batch];
       const pdp::Index rows = pdp::as_index(pixels.size()) / 784, parts = flags.pipelined ? std::min<pdp::Index>(4, rows) : 1;
+      // [step]
       rpc::autograd::Context context{node};
       Step& step = in_flight.emplace_back(Step{epoch, batch, {}});
       const auto part_of = [&](pdp::Index part) {
@@ -78,20 +85,27 @@ void train(rpc::Node& node, const examples::AutoencoderFlags& flags) {
         context.backward(step.losses.back());
       }
       adam.step(context);
+      // [step]
+      // [wait]
       report_until(examples::AutoencoderReport::prints(batch) ? 0 : steps_ahead);
+      // [wait]
     }
   }
   report_until(0);
   adam.wait();
   report.close();
+  // [save]
   if (!flags.save.empty()) pdp::checkpoint::save(flags.save, rpc::parameters(encoder, decoder));
+  // [save]
 }
 
 int main(int argc, char** argv) {
   const auto flags = examples::parse_autoencoder(
       argc, argv, "Trains an auto-encoder of handwritten digits in two halves, which are remote objects.", true);
 
+  // [main]
   return examples::run(flags.launch, [&](pdp::comm::Any& world) {
     rpc::serve(world, {"master", "worker1", "worker2"}, [&](rpc::Node& node) { train(node, flags); }, {.timeline = flags.timeline});
   });
+  // [main]
 }

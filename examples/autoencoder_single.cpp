@@ -12,8 +12,10 @@ int main(int argc, char** argv) {
   const auto flags = examples::parse_autoencoder(argc, argv, "Trains an auto-encoder of handwritten digits on one rank.", false);
 
   return examples::run_alone(flags.launch, [&](pdp::comm::Any& world) {
+    // [task]
     const pdp::Task task{pdp::nn::Sequential{examples::encoder(flags.latent), examples::decoder(flags.latent)},
                          pdp::loss::MeanSquaredError{}, examples::autoencoder_rule};
+    // [task]
     examples::PixelBatches batches{flags};
     examples::AutoencoderReport report{flags};
     pdp::Trainer trainer{

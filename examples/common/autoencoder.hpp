@@ -14,9 +14,11 @@
 /// Shared by the programs that train an auto-encoder of MNIST's digits.
 namespace examples {
 
+// [halves]
 /// The two halves of the auto-encoder: 784 -> 128 -> latent and latent -> 128 -> 784.
 inline auto encoder(pdp::Index latent) { return pdp::nn::Sequential{pdp::nn::Linear{784, 128}, pdp::nn::Linear{128, latent}}; }
 inline auto decoder(pdp::Index latent) { return pdp::nn::Sequential{pdp::nn::Linear{latent, 128}, pdp::nn::Linear{128, 784}}; }
+// [halves]
 constexpr pdp::optim::Adam autoencoder_rule{.lr = 0.01f};
 
 struct AutoencoderFlags {
