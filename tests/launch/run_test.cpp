@@ -61,6 +61,8 @@ TEST_CASE("launch::run starts one binary as one rank, as processes or as threads
   CHECK(run({"sum", "--threads", "4"}).out == "ranks 4 sum 10\n");
   CHECK(run({"self"}).out == "ranks 1 sum 1\n");
   CHECK(run({"self", "--threads", "3"}).out == "ranks 3 sum 6\n");
+  CHECK(run({"any"}).out == "ranks 1 sum 1\n");
+  CHECK(run({"any", "--threads", "3"}).out == "ranks 3 sum 6\n");
   const Ended ended = run({"sum", "--ranks", "4"});
   CHECK(ended.code == 0);
   CHECK(ended.err.empty());

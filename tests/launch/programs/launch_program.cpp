@@ -155,5 +155,6 @@ int main(int argc, char** argv) {
     return pdp::launch::run<pdp::comm::Thread>(argc, argv, [&](auto& world) { return act(act_of_threads, world); });
   }
   if (mode == "self") return pdp::launch::run<pdp::comm::Thread>(argc, argv, [](auto& world) { return act("sum", world); });
+  if (mode == "any") return pdp::launch::run<pdp::comm::Self>(argc, argv, [](pdp::comm::Any& world) { return act("sum", world); });
   return pdp::launch::run<pdp::comm::Tcp>(argc, argv, act_on);
 }
