@@ -17,7 +17,7 @@ build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 cmake -G Ninja -S . -B "$build" -D CMAKE_BUILD_TYPE=Debug -D PDP_BUILD_TESTS=ON >/dev/null
 cmake --build "$build" --target mnist_ddp launch_program >/dev/null
-said=$(tests/launch/slurm/run "$build" 20 | tee /dev/stderr)
+said=$(tests/launch/slurm/run "$build" 20 | tee >(cat >&2))
 [[ $said != *SKIPPED* ]] || skip "this user or kernel does not allow namespaces"
 [[ $said == *"preempted, requeued and resumed 20 times"* && $said == *"requeued and resumed 20 times"*"scancel"* ]]
 echo "passed: 20 preempted jobs and 20 that were stopped by a signal ended with the parameters of an uninterrupted one, to the bit"
