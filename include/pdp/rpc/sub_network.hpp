@@ -95,9 +95,10 @@ class SubNetwork {
                 Index rows);
   /// Keeps a gradient of the output of a call, to be added to the others.
   void add_gradient(const CallId& id, const OwnedMatrix& gradient);
-  /// Runs the backward pass of a call, which ends it. Adds the gradients of the parameters to those of the context. Returns the gradient of
-  /// the input, or no rows if it is not needed. Throws Error unless all gradients of the output that the request names are here.
-  OwnedMatrix backward(const BackwardRequest& request);
+  /// Runs the backward pass of a call, which ends it. `gradient`: the last gradient of its output to be added, or no rows. Adds the
+  /// gradients of the parameters to those of the context. Returns the gradient of the input, or no rows if it is not needed. Throws Error
+  /// unless all gradients of the output that the request names are here.
+  OwnedMatrix backward(const BackwardRequest& request, const OwnedMatrix& gradient);
 
   /// Checks that this network has the whole gradient of a context. Returns `before` plus the square of the gradient, if that is to be
   /// measured. An optimizer passes the result on to all networks, so that either all of them make the step or none.
@@ -213,6 +214,7 @@ class SubNetwork {
     });
     call.gradients.push_back(std::move(gradient));
   }
+  void keep_gradient(Call& call, const OwnedMatrix& gradient);
   /// Makes the sum of the gradients that a request names the gradient of the output.
   void add_up(Call& call, const BackwardRequest& request);
   [[noreturn]] void throw_non_finite(Gradients& gradients);

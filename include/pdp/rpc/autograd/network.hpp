@@ -18,7 +18,7 @@ concept Network = requires(N& network, const CallId& call, const OwnedMatrix& ro
                            const StepPreparation& step, SlotId context) {
   { network.forward(call, rows) } -> std::same_as<OwnedMatrix>;
   { network.add_gradient(call, rows) } -> std::same_as<void>;
-  { network.backward(backward) } -> std::same_as<OwnedMatrix>;
+  { network.backward(backward, rows) } -> std::same_as<OwnedMatrix>;
   { network.prepare_step(step, double{}) } -> std::same_as<double>;
   network.end_context(context);
 };
@@ -43,7 +43,8 @@ class NetworkCalls {
 
   // The errors of these are those of prepare_step().
   virtual void add_gradient(const CallId& call, const Remote<OwnedMatrix>& gradient) const = 0;
-  [[nodiscard]] virtual Remote<OwnedMatrix> backward(const BackwardRequest& request) const = 0;
+  /// `gradient`: of the output; null: the network has all gradients already.
+  [[nodiscard]] virtual Remote<OwnedMatrix> backward(const BackwardRequest& request, const Remote<OwnedMatrix>* gradient) const = 0;
 
   [[nodiscard]] virtual Future<double> prepare_step(const StepPreparation& step, const Future<double>& before) const = 0;
   virtual void end_context(SlotId context) const noexcept = 0;
@@ -57,8 +58,9 @@ class NetworkCallsOf final : public NetworkCalls {
   void add_gradient(const CallId& call, const Remote<OwnedMatrix>& gradient) const override {
     network_.template async<&N::add_gradient>(call, gradient).ignore();
   }
-  [[nodiscard]] Remote<OwnedMatrix> backward(const BackwardRequest& request) const override {
-    auto to_input = network_.template remote<&N::backward>(request);
+  [[nodiscard]] Remote<OwnedMatrix> backward(const BackwardRequest& request, const Remote<OwnedMatrix>* gradient) const override {
+    auto to_input = gradient != nullptr ? network_.template remote<&N::backward>(request, *gradient)
+                                        : network_.template remote<&N::backward>(request, OwnedMatrix{});
     to_input.reference().silence();
     return to_input;
   }

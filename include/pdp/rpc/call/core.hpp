@@ -81,6 +81,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void pass_on(int to, SlotId slot, const Value& value);
   void pass_on(int to, SlotId slot, const Fault& fault);
   /// `is_reference`: a reference to an object ends; else a result is not needed. `is_silent`: an error of the object is not reported.
+  /// The message leaves before the next one to the owner, or when this rank waits.
   void release(int owner, SlotId slot, std::uint64_t weight, bool is_reference, bool is_silent = false);
   void expect(SlotId slot, Expectation expectation);
   /// Reports an error that no caller waits for in the next call or at the end of the job.
@@ -118,6 +119,13 @@ class Core : public std::enable_shared_from_this<Core> {
     std::uint32_t hops;
     std::string path;
   };
+  /// The end of a reference, or a result that is not needed.
+  struct Release {
+    SlotId slot;
+    std::uint64_t weight = 0;  // that is given up
+    bool is_reference = false;
+    bool is_silent = false;
+  };
   struct Early {  // a value that has arrived before this rank expects it
     std::vector<std::byte> values;
     std::vector<std::vector<std::byte>> arrays;
@@ -135,7 +143,11 @@ class Core : public std::enable_shared_from_this<Core> {
   /// until it ends, or null.
   void visit(SlotId object, std::function<std::shared_ptr<Call>(Slot&)> visit);
   void forwarded(SlotId slot, int to, bool stays);
-  void released(SlotId slot, std::uint64_t weight, bool is_reference, bool is_silent);
+  static std::vector<Release> read_releases(const Message& message);
+  void released(const Release& release);
+  /// Sends the releases for a rank, or for all ranks.
+  void send_releases(int owner);
+  void send_releases();
 
   /// Makes the next call of an object ready to run, if the object is free. Runs visits at once.
   void pump(SlotId slot);
@@ -168,6 +180,7 @@ class Core : public std::enable_shared_from_this<Core> {
   std::unordered_map<SlotId, std::deque<Expectation>> expected_;
   std::unordered_map<SlotId, std::deque<Early>> early_;
   std::deque<std::shared_ptr<Call>> ready_;
+  std::vector<std::vector<Release>> releases_;  // by rank, to be sent
   std::vector<Frame> frames_;
   std::optional<Fault> pending_;  // the error of a one-way call
   std::unordered_map<std::string_view, MethodStatistics> statistics_;

@@ -19,7 +19,7 @@ struct CallId {
 struct BackwardRequest {
   CallId call{};
   std::vector<int> losses{};  // numbers of the losses whose gradients it begins with
-  int gradients = 0;          // how many gradients add_gradient() has been asked to add
+  int gradients = 0;          // of the output that backward() and add_gradient() are given
   bool needs_input = false;   // whether to return the gradient of the input
 };
 

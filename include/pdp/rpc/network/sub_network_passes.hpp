@@ -57,14 +57,16 @@ LossSums SubNetwork<Model, D>::loss(const CallId& id, const OwnedMatrix& /*y*/, 
 
 template <nn::Block Model, class D>
 void SubNetwork<Model, D>::add_gradient(const CallId& id, const OwnedMatrix& gradient) {
-  recording(id, [&] {
-    Call& call = find(id);
-    const Matrix<float> output = parts_.back().output_gradient(*call.tensors.back());
-    gradient.check("the gradient of the network's output", output.cols);
-    if (gradient.rows != output.rows)
-      throw ShapeError{text("the gradient of the network's output has ", gradient.rows, " rows; the output has ", output.rows)};
-    keep_gradient(call, -1, [&](Matrix<float> to) { upload(parts_.back().device(), gradient.matrix().values(), to.data); });
-  });
+  recording(id, [&] { keep_gradient(find(id), gradient); });
+}
+
+template <nn::Block Model, class D>
+void SubNetwork<Model, D>::keep_gradient(Call& call, const OwnedMatrix& gradient) {
+  const Matrix<float> output = parts_.back().output_gradient(*call.tensors.back());
+  gradient.check("the gradient of the network's output", output.cols);
+  if (gradient.rows != output.rows)
+    throw ShapeError{text("the gradient of the network's output has ", gradient.rows, " rows; the output has ", output.rows)};
+  keep_gradient(call, -1, [&](Matrix<float> to) { upload(parts_.back().device(), gradient.matrix().values(), to.data); });
 }
 
 template <nn::Block Model, class D>
@@ -91,9 +93,10 @@ void SubNetwork<Model, D>::add_up(Call& call, const BackwardRequest& request) {
 }
 
 template <nn::Block Model, class D>
-OwnedMatrix SubNetwork<Model, D>::backward(const BackwardRequest& request) {
+OwnedMatrix SubNetwork<Model, D>::backward(const BackwardRequest& request, const OwnedMatrix& gradient) {
   return recording(request.call, [&] {
     Call& call = find(request.call);
+    if (gradient.rows > 0) keep_gradient(call, gradient);
     add_up(call, request);
     Recorded& context = contexts_.at(request.call.context);
     const bool is_first = context.backward_calls == 0;

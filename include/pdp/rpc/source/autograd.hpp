@@ -58,8 +58,9 @@ PDP_INLINE void Context::run_backward(const std::vector<Beginning>& from) {
     Call& call = calls_[number];
     Recorded& network = networks_[call.network];
     const CallId id{id_, as_int(number)};
-    for (const Remote<OwnedMatrix>& gradient : gradients[number]) network.calls->add_gradient(id, gradient);
-    BackwardRequest request{.call = id, .gradients = as_int(gradients[number].size()), .needs_input = call.input >= 0};
+    const auto& of_output = gradients[number];
+    for (std::size_t i = 0; i + 1 < of_output.size(); ++i) network.calls->add_gradient(id, of_output[i]);
+    BackwardRequest request{.call = id, .gradients = as_int(of_output.size()), .needs_input = call.input >= 0};
     for (const Beginning& each : from) {
       if (as_size(each.call) != number) continue;
       if (each.loss < 0)
@@ -67,7 +68,7 @@ PDP_INLINE void Context::run_backward(const std::vector<Beginning>& from) {
       else
         request.losses.push_back(each.loss);
     }
-    Remote<OwnedMatrix> to_input = network.calls->backward(request);
+    Remote<OwnedMatrix> to_input = network.calls->backward(request, of_output.empty() ? nullptr : &of_output.back());
     if (call.input >= 0) gradients[as_size(call.input)].push_back(std::move(to_input));
     call.ran_backward = true;
     ++network.backward_calls;

@@ -18,7 +18,7 @@ struct Head {
     ready,    // the result of a call is complete and stays at its owner until it is requested
     failure,  // the error of a call
     forward,  // asks the owner of a result to send it to another rank
-    release,  // gives up a reference, or a result that is not needed
+    release,  // gives up references, and results that are not needed
     grant,    // asks the owner of an object for more weight, so that a reference can be passed on
     probe,    // looks for a cycle of calls that wait for each other
     end,      // the master ends the job
@@ -33,16 +33,15 @@ struct Head {
   };
 
   Kind kind = Kind::call;
-  Result result = Result::none;  // call: as above; forward, release: reference if the slot is an object
+  Result result = Result::none;  // call: as above; forward: reference if the slot is an object
   std::int32_t rank = -1;        // forward: the rank to which to send the result; probe: the rank that looks for a cycle
   std::uint32_t bytes = 0;       // of the encoded values
   std::uint32_t arrays = 0;      // large arrays that follow
-  std::uint32_t served = 0;      // value, ready, failure: how many forwards the owner has carried out; probe: how many ranks it has passed;
-                                 // release: 1 if an error is not to be reported
+  std::uint32_t served = 0;      // value, ready, failure: how many forwards the owner has carried out; probe: how many ranks it has passed
   std::uint64_t method = 0;      // call: the identifier of the method
   SlotId target{};               // call: the object; 0 for a function or a constructor
-  SlotId slot{};                 // the result of a call, which this message makes, carries, requests or releases
-  std::uint64_t weight = 0;      // release: the weight of the reference that is given up; probe: the number of the wait of that rank
+  SlotId slot{};                 // the result of a call, which this message makes, carries or requests
+  std::uint64_t wait = 0;        // probe: the number of the wait of that rank
 
   static constexpr std::size_t size = 256;  // bytes of the message
 };

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -43,7 +44,9 @@ PDP_INLINE Arrival Core::open(const Message& message) {
       arrival.complete = [this, head] { forwarded(head.slot, head.rank, head.result == Head::Result::reference); };
       break;
     case Head::Kind::release:
-      arrival.complete = [this, head] { released(head.slot, head.weight, head.result == Head::Result::reference, head.served > 0); };
+      arrival.complete = [this, releases = read_releases(message)] {
+        for (const Release& each : releases) released(each);
+      };
       break;
     case Head::Kind::grant:
       arrival.complete = [this, from = message.from, head] {
@@ -56,7 +59,7 @@ PDP_INLINE Arrival Core::open(const Message& message) {
       break;
     case Head::Kind::probe:
       arrival.complete = [this, head, path = std::string{reinterpret_cast<const char*>(message.values.data()), message.values.size()}] {
-        chase(head.slot, {head.rank, head.weight, head.served, path});
+        chase(head.slot, {head.rank, head.wait, head.served, path});
       };
       break;
     case Head::Kind::end:
@@ -215,13 +218,28 @@ PDP_INLINE void Core::forwarded(SlotId id, int to, bool stays) {
     send_result(to, id, id.delivery(), found->second, 0);
 }
 
-PDP_INLINE void Core::released(SlotId id, std::uint64_t weight, bool is_reference, bool is_silent) {
-  if (is_reference) slots_[id];  // the release may overtake the construction of the object
-  const auto found = slots_.find(id);
+PDP_INLINE std::vector<Core::Release> Core::read_releases(const Message& message) {
+  Reader reader{message.values, message.sizes};
+  std::vector<Release> releases;
+  while (reader.left() > 0) {
+    Release& each = releases.emplace_back();
+    each.slot.number = reader.get<std::uint64_t>();
+    each.slot.maker = reader.get<std::int32_t>();
+    each.weight = reader.get<std::uint64_t>();
+    each.is_reference = reader.flag();
+    each.is_silent = reader.flag();
+  }
+  reader.finish();
+  return releases;
+}
+
+PDP_INLINE void Core::released(const Release& release) {
+  if (release.is_reference) slots_[release.slot];  // the release may overtake the construction of the object
+  const auto found = slots_.find(release.slot);
   if (found == slots_.end()) return;  // a result that has been sent already
-  found->second.weight -= std::min(weight, found->second.weight);
-  if (is_silent) found->second.error_is_known = true;
-  drop_if_unused(id);
+  found->second.weight -= std::min(release.weight, found->second.weight);
+  if (release.is_silent) found->second.error_is_known = true;
+  drop_if_unused(release.slot);
 }
 
 }  // namespace pdp::rpc

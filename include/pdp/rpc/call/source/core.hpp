@@ -50,6 +50,7 @@ PDP_INLINE void check_names(const std::vector<std::string>& names, int size) {
 
 PDP_INLINE Core::Core(comm::Any group, std::vector<std::string> names)
     : names_{std::move(names)},
+      releases_(as_size(group.size())),
       collectives_{group.split(0, group.rank())},
       courier_{(detail::check_names(names_, group.size()), Method::check_table(), std::move(group)),
                [this](const Message& message) { return open(message); }} {}
@@ -69,6 +70,7 @@ PDP_INLINE int Core::find(std::string_view name) const {
 PDP_INLINE std::string Core::who(int rank) const { return text("rank ", rank, " (", name(rank), ")"); }
 
 PDP_INLINE std::uint64_t Core::send(int to, const Head& head, Writer values, std::function<void()> sent) {
+  send_releases(to);
   ++sent_;
   return courier_.send(to, head, std::move(values), std::move(sent));
 }
@@ -96,8 +98,25 @@ PDP_INLINE void Core::pass_on(int to, SlotId slot, const Fault& fault) {
   send_result(to, slot, slot.delivery(), copy, 0);
 }
 PDP_INLINE void Core::release(int owner, SlotId slot, std::uint64_t weight, bool is_reference, bool is_silent) {
-  const auto result = is_reference ? Head::Result::reference : Head::Result::value;
-  send(owner, {.kind = Head::Kind::release, .result = result, .served = is_silent ? 1u : 0u, .slot = slot, .weight = weight});
+  releases_[as_size(owner)].push_back({slot, weight, is_reference, is_silent});
+}
+PDP_INLINE void Core::send_releases(int owner) {
+  auto& releases = releases_[as_size(owner)];
+  if (releases.empty()) return;
+  Writer writer;
+  for (const Release& each : releases) {
+    writer.put(each.slot.number);
+    writer.put(each.slot.maker);
+    writer.put(each.weight);
+    writer.put(each.is_reference);
+    writer.put(each.is_silent);
+  }
+  releases.clear();
+  ++sent_;
+  courier_.send(owner, {.kind = Head::Kind::release}, std::move(writer));
+}
+PDP_INLINE void Core::send_releases() {
+  for (int owner = 0; owner < size(); ++owner) send_releases(owner);
 }
 PDP_INLINE void Core::report(Fault fault) {
   if (!pending_) pending_ = std::move(fault);

@@ -33,6 +33,7 @@ PDP_INLINE void Core::raise_pending() {
 }
 
 PDP_INLINE void Core::progress() {
+  send_releases();
   courier_.poll();
   for (auto calls = ready_.size(); calls > 0 && run_one(); --calls) {  // those that become ready meanwhile wait for the next time
   }
@@ -63,6 +64,7 @@ PDP_INLINE void Core::wait(const std::function<bool()>& ready, comm::TimePoint u
       if (polling_ > comm::Duration{}) active = comm::Clock::now();
       continue;
     }
+    send_releases();
     const comm::TimePoint now = comm::Clock::now();
     if (now >= until)
       throw Timeout{text(who(rank()), " has waited for ", what(), " until its deadline; if it needs more time, set PDP_DEADLINE=SECONDS")};
@@ -82,7 +84,7 @@ PDP_INLINE void Core::send_probe(const Awaited& awaited, const Probe& probe) {
   Writer writer;
   for (const char letter : std::string_view{probe.path}.substr(0, Writer::largest_copy)) writer.put(letter);
   send(awaited.owner,
-       {.kind = Head::Kind::probe, .rank = probe.initiator, .served = probe.hops + 1, .slot = awaited.slot, .weight = probe.wait},
+       {.kind = Head::Kind::probe, .rank = probe.initiator, .served = probe.hops + 1, .slot = awaited.slot, .wait = probe.wait},
        std::move(writer));
 }
 
@@ -147,6 +149,7 @@ PDP_INLINE void Core::terminate() {
       const std::int64_t seen = handled_;
       wait([&] { return quiet() || handled_ != seen; }, until(), what);
     }
+    send_releases();
     std::array<std::int64_t, 2> sums{sent_, handled_};
     auto summed = collectives_.all_reduce_async(sums, comm::Sum{});
     wait([&] { return summed.done(); }, until(), what);
