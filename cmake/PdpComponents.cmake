@@ -10,7 +10,8 @@ set(pdp_core_libraries Eigen3::Eigen fmt::fmt Threads::Threads ZLIB::ZLIB ${CMAK
 
 # The variables of a component:
 #   needs       other components that it needs
-#   package     the arguments of find_package
+#   package     the arguments of find_package. MODULE and CONFIG keep a toolchain file that sets CMAKE_FIND_PACKAGE_PREFER_CONFIG, or that has
+#               modules of its own, from defining other targets than pdp links
 #   target      the target that find_package defines
 #   name        the package in messages
 #   interface   further libraries that its users link
@@ -29,7 +30,7 @@ set(pdp_shm_sources shm.cpp)
 set(pdp_shm_libraries pdp::launch)
 
 set(pdp_tcp_needs launch)
-set(pdp_tcp_package Asio 1.22)
+set(pdp_tcp_package Asio 1.22 MODULE)
 set(pdp_tcp_target Asio::Asio)
 set(pdp_tcp_name "standalone Asio 1.22 or newer (libasio-dev)")
 set(pdp_tcp_sources tcp.cpp)
@@ -50,14 +51,14 @@ set(pdp_mpi_target MPI::MPI_CXX)
 set(pdp_mpi_name "an MPI library (libopenmpi-dev or libmpich-dev)")
 
 set(pdp_gloo_needs launch)
-set(pdp_gloo_package Gloo)
+set(pdp_gloo_package Gloo CONFIG)
 set(pdp_gloo_target gloo)
 set(pdp_gloo_name "Gloo (libgloo-dev)")
 set(pdp_gloo_sources gloo.cpp)
 set(pdp_gloo_libraries pdp::launch gloo)
 
 set(pdp_nccl_needs launch)
-set(pdp_nccl_package NCCL 2.27)
+set(pdp_nccl_package NCCL 2.27 MODULE)
 set(pdp_nccl_target NCCL::NCCL)
 set(pdp_nccl_name "the CUDA toolkit and NCCL 2.27 or newer")
 set(pdp_nccl_sources nccl.cpp)
@@ -70,7 +71,7 @@ set(pdp_cuda_interface CUDA::cudart)
 set(pdp_cuda_sources cuda.cu cuda_thread.cpp)
 set(pdp_cuda_libraries pdp::pdp CUDA::cublasLt CUDA::cudart)
 
-set(pdp_onednn_package oneDNN 2.0)
+set(pdp_onednn_package oneDNN 2.0 MODULE)
 set(pdp_onednn_target oneDNN::oneDNN)
 set(pdp_onednn_name "oneDNN 2.0 or newer (libdnnl-dev)")
 set(pdp_onednn_interface ${CMAKE_DL_LIBS})
