@@ -132,7 +132,6 @@ TEST_CASE("update supports a rule that calls a function that is not inlined", "[
 }
 
 TEST_CASE("update flushes denormals to zero and restores the mode of the calling thread", "[host][optim]") {
-#ifdef __x86_64__
   const Cpu cpu{.registers = GENERATE(from_range(support::registers()))};
   std::vector<float> parameters(37, 1), velocity(37, 1.5f * std::numeric_limits<float>::min());
   const std::vector<float> gradients(37, 0);
@@ -142,7 +141,6 @@ TEST_CASE("update flushes denormals to zero and restores the mode of the calling
   volatile float least = std::numeric_limits<float>::min();
   least = least / 2;
   CHECK(least > 0);
-#endif
 }
 
 TEST_CASE("update with Adam gives each element the same bits however a span is cut", "[host][optim]") {

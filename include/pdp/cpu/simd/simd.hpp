@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 namespace pdp::cpu {
 
 /// The vector registers that a loop is compiled for.
@@ -49,22 +51,32 @@ void with_simd(Simd registers, Body body) {
 /// During its lifetime, this thread treats denormals as zero. They would cost a hundred times as much as other numbers.
 class FlushDenormals {
  public:
-#ifdef __x86_64__
-  FlushDenormals() : before_{__builtin_ia32_stmxcsr()} {
-    constexpr unsigned flush_to_zero = 0x8000, denormals_are_zero = 0x40;
-    __builtin_ia32_ldmxcsr(before_ | flush_to_zero | denormals_are_zero);
-  }
-  ~FlushDenormals() { __builtin_ia32_ldmxcsr(before_); }
-#else
-  FlushDenormals() {}
-#endif
+  FlushDenormals() : before_{mode()} { set_mode(before_ | flush); }
+  ~FlushDenormals() { set_mode(before_); }
   FlushDenormals(const FlushDenormals&) = delete;
   FlushDenormals& operator=(const FlushDenormals&) = delete;
 
-#ifdef __x86_64__
  private:
-  unsigned before_;
+  using Mode = std::uint64_t;
+#ifdef __x86_64__
+  static constexpr Mode flush = 0x8000 | 0x40;  // flush to zero, denormals are zero
+  static Mode mode() { return __builtin_ia32_stmxcsr(); }
+  static void set_mode(Mode mode) { __builtin_ia32_ldmxcsr(static_cast<unsigned>(mode)); }
+#elif defined(__aarch64__)
+  static constexpr Mode flush = 1 << 24;  // FZ: of operands and results
+  static Mode mode() {
+    Mode mode;
+    asm volatile("mrs %0, fpcr" : "=r"(mode));
+    return mode;
+  }
+  static void set_mode(Mode mode) { asm volatile("msr fpcr, %0" : : "r"(mode) : "memory"); }
+#else
+  static constexpr Mode flush = 0;
+  static Mode mode() { return 0; }
+  static void set_mode(Mode) {}
 #endif
+
+  Mode before_;
 };
 
 }  // namespace pdp::cpu
