@@ -14,6 +14,7 @@
 #include "comm/behaviour.hpp"
 #include "comm/findings.hpp"
 #include "comm/stream_ranks.hpp"
+#include "data/files.hpp"
 
 using namespace stream_test;
 namespace comm = pdp::comm;
@@ -93,6 +94,16 @@ TEST_CASE("shm::Address::parse restores an address from its text and rejects mal
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) CHECK_THROWS_AS(Address::parse(whole.substr(0, bytes)), pdp::ConfigError);
   CHECK_THROWS_AS(Address::parse(whole + "x"), pdp::ConfigError);
   CHECK_THROWS_AS(Address::parse("x" + whole), pdp::ConfigError);
+}
+
+TEST_CASE("shm::check_proc throws if /proc belongs to another PID namespace", "[comm][shm]") {
+  CHECK_NOTHROW(shm::check_proc());
+  CHECK_NOTHROW(shm::check_proc("/no/such/file"));
+  const files::TemporaryFolder folder;
+  const std::string link = folder / "self";
+  REQUIRE(::symlink("1234567890", link.c_str()) == 0);
+  CHECK_THROWS_AS(shm::check_proc(link.c_str()), pdp::ConfigError);
+  CHECK_THROWS_WITH(shm::check_proc(link.c_str()), Contains("this process is 1234567890") && Contains("unshare --mount-proc"));
 }
 
 TEST_CASE("ShmTransport::connect names the missing ranks at the deadline", "[comm][shm]") {

@@ -80,7 +80,9 @@ inline Segment open_segment(const Address& address, int rank, int size, int firs
   if (!file && errno == ENOENT) lost_at_start(first);
   if (!file)
     throw ConfigError{text("rank ", rank, " cannot open the memory that rank ", first, " shares (", path,
-                           "): ", describe_system_error(errno), "; ranks that share memory must be processes of one user")};
+                           "): ", describe_system_error(errno),
+                           "; ranks that share memory must be processes of one user, in one user namespace; or use another "
+                           "communicator, such as tcp")};
   return Segment::open(std::move(file), address.nonce, size);
 }
 
@@ -188,6 +190,7 @@ class Entrance {
 inline Rings connect(const StoreView& store, int rank, int size, TimePoint deadline, const std::string& key = "shm/segment",
                      std::vector<int> world_ranks = {}) {
   if (size < 1 || rank < 0 || rank >= size) throw ConfigError{text("there is no rank ", rank, " in a world of ", size, " ranks")};
+  if (size > 1) check_proc();
   std::shared_ptr<Segment> segment;
   const int first = world_ranks.empty() ? 0 : world_ranks.front();
   const int own = world_ranks.empty() ? rank : world_ranks[as_size(rank)];

@@ -24,7 +24,10 @@ namespace pdp::comm::shm {
 /// Throws ConfigError: "cannot VERB the shared memory of this host's ranks", and the cause. `reason`: an errno.
 [[noreturn]] inline void fail_to(const char* verb, int reason) {
   throw ConfigError{text("cannot ", verb, " the shared memory of this host's ranks: ", describe_system_error(reason),
-                         reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or use --comm tcp" : "")};
+                         reason == EFBIG ? "; raise the limit of a file's size (ulimit -f), or use --comm tcp"
+                         : reason == EPERM || reason == ENOSYS
+                             ? "; a container may deny memfd_create; use another communicator, such as tcp"
+                             : "")};
 }
 
 /// Creates a file of `bytes` zeros in memory. It has no name, because a name could clash or be left behind. It is sealed, so that no

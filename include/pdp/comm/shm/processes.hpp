@@ -37,7 +37,9 @@ class Processes {
     if (!descriptors_[r] && errno != ESRCH) {
       const int reason = errno;
       throw ConfigError{text("cannot watch the process of rank ", rank, " (", process, "): ", describe_system_error(reason),
-                             is_shortage(reason) ? "" : "; ranks that share memory need pidfd_open, which Linux has since 5.3")};
+                             is_shortage(reason) ? ""
+                                                 : "; ranks that share memory need pidfd_open, which Linux has since 5.3 and a container "
+                                                   "may deny; or use another communicator, such as tcp")};
     }
     watched_[r].fd = descriptors_[r].get();
     ended_[r] = !descriptors_[r];

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include <pdp/comm/os/descriptor.hpp>
 #include <pdp/comm/os/system_limits.hpp>
@@ -28,6 +29,19 @@ inline std::string this_host() {
   const ssize_t length = ::readlink("/proc/self/ns/pid", space.data(), space.size());
   return std::string(boot.data(), as_size(std::find(boot.begin(), boot.begin() + bytes, '\n') - boot.begin())) + '/' +
          std::string(space.data(), length > 0 ? as_size(length) : 0);
+}
+
+/// Throws ConfigError if /proc shows the processes of another PID namespace than that of this process, as after `unshare --pid` without
+/// `--mount-proc`. Its paths then lead to other processes, or nowhere. `self`: /proc/self, except in tests.
+inline void check_proc(const char* self = "/proc/self") {
+  std::array<char, 32> process{};
+  const ssize_t length = ::readlink(self, process.data(), process.size());
+  const std::string_view found{process.data(), length > 0 ? as_size(length) : 0};
+  if (!found.empty() && found != text(::getpid()))
+    throw ConfigError{text("/proc shows the processes of another PID namespace: there, this process is ", found, ", and here it is ",
+                           ::getpid(),
+                           "; ranks that share memory find each other through /proc, so mount that of this namespace "
+                           "(unshare --mount-proc), or use another communicator, such as tcp")};
 }
 
 }  // namespace pdp::comm::shm
