@@ -4,8 +4,10 @@
 
 #include <exception>
 #include <string>
+#include <system_error>
 
 #include <pdp/comm/failure.hpp>
+#include <pdp/comm/os/system_limits.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/launch/process/problem.hpp>
@@ -35,6 +37,11 @@ PDP_INLINE Problem Problem::current() noexcept {
       return {Kind::usage, error.what()};
     } catch (const PeerLost& error) {
       return {Kind::consequence, error.what()};
+    } catch (const std::system_error& error) {
+      // std::thread throws such an error, whose message is only that of its code.
+      if (error.code() == std::errc::resource_unavailable_try_again && error.what() == error.code().message())
+        return {Kind::root, text("a thread cannot be started: ", comm::describe_system_error(error.code().value()))};
+      return {Kind::root, error.what()};
     } catch (const std::exception& error) {
       return {Kind::root, error.what()};
     } catch (...) {
