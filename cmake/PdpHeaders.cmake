@@ -143,9 +143,11 @@ set(pdp_headers
     pdp/core/hash.hpp
     pdp/core/label.hpp
     pdp/core/matrix.hpp
+    pdp/core/one_version.hpp
     pdp/core/philox.hpp
     pdp/core/precision.hpp
     pdp/core/random.hpp
+    pdp/core/requirements.hpp
     pdp/core/separate_compilation.hpp
     pdp/core/shape.hpp
     pdp/core/source/error.hpp

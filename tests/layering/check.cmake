@@ -4,6 +4,7 @@
 #   - A room (a folder of include/pdp) includes only itself and the rooms that the table below allows. comm/nccl/ and comm/cuda_thread/ may also
 #     include cuda/. A room includes no header directly under pdp/.
 #   - Headers of pdp are included as <pdp/...> and exist.
+#   - A header that includes no other header of pdp includes core/requirements.hpp, so that every program reads it first.
 #   - A header needs at most one optional component. The libraries of the components are OpenSSL (launch), Asio (tcp), JSON (safetensors), MPI,
 #     Gloo, CUDA, NCCL and oneDNN.
 #   - The umbrella pdp/pdp.hpp includes at most 30 headers, which are the public ones, and reaches none that needs an optional component.
@@ -88,6 +89,11 @@ foreach(header IN LISTS pdp_all_headers)
   foreach(included IN LISTS quoted_${header})
     fault("${header} includes \"${included}\": say <pdp/...>")
   endforeach()
+  set(others ${includes_${header}} ${definitions_${header}})
+  list(REMOVE_ITEM others pdp/core/version.hpp pdp/core/one_version.hpp)
+  if(NOT others AND NOT header MATCHES "^pdp/core/(requirements|one_version|version)\\.hpp$")
+    fault("${header} includes no other header of pdp: it must include <pdp/core/requirements.hpp>")
+  endif()
   pdp_components_of("${header}" components_${header})
   list(LENGTH components_${header} count)
   if(count GREATER 1)

@@ -9,7 +9,10 @@ endfunction()
 # Writes a tree without faults, and its lists. Besides ordinary includes it has spaces, a comment, and includes of optional components.
 function(sound_tree)
   file(REMOVE_RECURSE "${WORK_DIR}")
-  header(pdp/core/shape.hpp "#include <cstddef>\n// #include <pdp/train/trainer.hpp> is only talked about")
+  header(pdp/core/version.hpp "")
+  header(pdp/core/one_version.hpp "#include <pdp/core/version.hpp>")
+  header(pdp/core/requirements.hpp "#include <see the error above>\n#include <pdp/core/one_version.hpp>")
+  header(pdp/core/shape.hpp "#include <cstddef>\n#include <pdp/core/requirements.hpp>\n// #include <pdp/train/trainer.hpp> is only talked about")
   header(pdp/comm/communicator.hpp "#include <pdp/core/shape.hpp>")
   header(pdp/comm/tcp.hpp "#include <asio.hpp>\n#include <pdp/comm/communicator.hpp>")
   header(pdp/comm/tcp/frame.hpp "#include <pdp/core/shape.hpp>")
@@ -47,10 +50,13 @@ function(check outcome text)
 endfunction()
 
 sound_tree()
-check(passes "13 headers include only what their rooms may")
+check(passes "16 headers include only what their rooms may")
 
 header(pdp/core/shape.hpp "#include <pdp/comm/communicator.hpp>")
 check(fails "pdp/core/shape.hpp includes <pdp/comm/communicator.hpp>: core/ may include itself [], not comm/")
+
+header(pdp/core/shape.hpp "#include <cstddef>\n#include <pdp/core/version.hpp>")
+check(fails "pdp/core/shape.hpp includes no other header of pdp: it must include <pdp/core/requirements.hpp>")
 
 header(pdp/nn/linear.hpp "\t#\tinclude <pdp/comm/communicator.hpp>")
 check(fails "pdp/nn/linear.hpp includes <pdp/comm/communicator.hpp>: nn/ may include itself [core], not comm/")

@@ -3,6 +3,8 @@
 #include <concepts>
 #include <string_view>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::comm {
 
 /// The properties that a communicator declares, by static constants with the names of these members. A property that it does not declare is

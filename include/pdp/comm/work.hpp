@@ -2,6 +2,8 @@
 
 #include <concepts>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::comm {
 
 /// A call in flight. It borrows the spans that were passed to the call: do not read or write them before wait() returns. wait() throws the

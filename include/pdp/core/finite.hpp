@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp {
 
 /// Whether the compiler may assume that no number is NaN or infinite (-ffast-math, -Ofast, -ffinite-math-only). It then removes calls of

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::random {
 
 /// 128 random bits.

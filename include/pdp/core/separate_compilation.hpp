@@ -1,5 +1,7 @@
 #pragma once
 
+#include <pdp/core/requirements.hpp>
+
 /// pdp is header-only: a header includes the inline definitions of its declarations. Many definitions depend on no type of the program, so
 /// a program may compile them once instead of in each of its sources:
 ///

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include <pdp/core/requirements.hpp>
+
 // Declared by the CUDA runtime: the type that cudaStream_t points to.
 struct CUstream_st;
 

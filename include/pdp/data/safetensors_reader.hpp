@@ -1,9 +1,13 @@
 #pragma once
 
+#if !__has_include(<nlohmann/json.hpp>)
+#error "safetensors files need JSON for Modern C++ (Debian: nlohmann-json3-dev), and the CMake target pdp::safetensors"
+#endif
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <span>
 #include <string>

@@ -1,12 +1,16 @@
 #pragma once
 
+#if !__has_include(<nlohmann/json.hpp>)
+#error "safetensors files need JSON for Modern C++ (Debian: nlohmann-json3-dev), and the CMake target pdp::safetensors"
+#endif
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <span>
 #include <string>

@@ -1,5 +1,8 @@
 #pragma once
 
+#if !__has_include(<fmt/format.h>)
+#error "pdp needs fmt 9 or newer (Debian: libfmt-dev)"
+#endif
 #include <fmt/format.h>
 
 #include <string>

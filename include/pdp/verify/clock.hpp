@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::plan::detail {
 
 /// The simulated time of one rank in a rehearsal. Layers take the time that plan::cost() returns; messages take none.

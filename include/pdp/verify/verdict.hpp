@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::plan {
 
 /// The kinds of fault that verify() finds: ranks that wait for each other; an instruction, a unit or a plan that is not valid; collectives

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <vector>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::comm {
 
 /// A pool of objects that are reused and keep their memory. So an object that is reused for the same purpose allocates nothing. Objects

@@ -5,6 +5,8 @@
 #include <ctime>
 #include <exception>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::comm::gloo {
 
 /// Blocks SIGPIPE in the current thread while this object exists. Gloo's writes raise SIGPIPE if the peer is gone, and by default it ends

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::comm {
 
 /// Bytes that only the ranks of one job know. The destructor wipes them from memory. No message shows them.

@@ -4,6 +4,8 @@
 
 #include <concepts>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::comm {
 
 /// Blocks all signals in the calling thread until it is destroyed. A thread that is started in between blocks them too, so signals reach

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::comm {
 
 /// An owner of a file descriptor, such as that of a socket or a pipe.

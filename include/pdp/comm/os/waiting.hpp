@@ -2,6 +2,8 @@
 
 #include <sched.h>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::comm {
 
 /// The polling policy of a rank that waits. It first spins, for results that come soon. Then it yields after each poll, since there may be

@@ -4,6 +4,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::comm::tcp {
 
 /// Returns whether the peer's system has received all data and the end of the stream, or can never receive them. Call it after this side

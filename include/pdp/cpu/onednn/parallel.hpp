@@ -1,5 +1,7 @@
 #pragma once
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::cpu::onednn {
 
 // Both weak functions are null in a program without oneDNN; see product.hpp.

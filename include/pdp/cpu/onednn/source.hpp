@@ -3,8 +3,12 @@
 /// Definitions of the functions declared in product.hpp and parallel.hpp. Included by pdp/cpu/onednn.hpp, or by the library that CMake's
 /// target pdp::onednn links. The symbols are weak, so several sources of a program may hold them.
 
-#include <dlfcn.h>
+#if !__has_include(<oneapi/dnnl/dnnl.h>)
+#error "products by oneDNN need oneDNN 2 or newer (Debian: libdnnl-dev), and the CMake target pdp::onednn"
+#endif
 #include <oneapi/dnnl/dnnl.h>
+
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <optional>

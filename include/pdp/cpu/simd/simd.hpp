@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::cpu {
 
 /// The vector registers that a loop is compiled for.

@@ -2,7 +2,11 @@
 
 /// Definitions for pdp/cpu/gemm.hpp; see pdp/core/separate_compilation.hpp.
 
+#if !__has_include(<Eigen/Core>)
+#error "pdp needs Eigen 3.4 or newer (Debian: libeigen3-dev): add -I/usr/include/eigen3, or the CMake target pdp::pdp"
+#endif
 #include <Eigen/Core>
+
 #include <algorithm>
 #include <concepts>
 #include <string>

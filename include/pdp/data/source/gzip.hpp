@@ -2,6 +2,9 @@
 
 /// Definitions for pdp/data/gzip.hpp; see pdp/core/separate_compilation.hpp.
 
+#if !__has_include(<zlib.h>)
+#error "pdp needs zlib (Debian: zlib1g-dev)"
+#endif
 #include <zlib.h>
 
 #include <algorithm>

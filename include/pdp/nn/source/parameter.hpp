@@ -2,13 +2,17 @@
 
 /// Definitions for pdp/nn/parameter.hpp; see pdp/core/separate_compilation.hpp.
 
+#if !__has_include(<Eigen/Core>)
+#error "pdp needs Eigen 3.4 or newer (Debian: libeigen3-dev): add -I/usr/include/eigen3, or the CMake target pdp::pdp"
+#endif
+#include <Eigen/Core>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include <Eigen/Core>
 #include <Eigen/QR>
 
 #include <pdp/core/cast.hpp>

@@ -2,7 +2,11 @@
 
 /// Definitions for pdp/rpc/timeline.hpp; see pdp/core/separate_compilation.hpp.
 
+#if !__has_include(<fmt/format.h>)
+#error "pdp needs fmt 9 or newer (Debian: libfmt-dev)"
+#endif
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::rpc::detail {
 
 /// Converts to anything, to count the members of an aggregate. It is used in unevaluated expressions only.

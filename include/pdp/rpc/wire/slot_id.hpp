@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::rpc {
 
 /// The number of a value or an object: of the result of a call, or of an object that a call constructs. The rank that makes the call

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <pdp/core/requirements.hpp>
+
 namespace pdp::rpc {
 
 /// Encodes values for another rank. Small values are copied. Large arrays are borrowed until the message has been sent, so that no bytes
