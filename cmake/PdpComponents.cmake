@@ -108,6 +108,23 @@ macro(pdp_find component out)
   endif()
 endmacro()
 
+# pdp_check_platform(<out>): sets <out> to a sentence if pdp cannot run on the target system or be compiled by the compiler, else to "".
+# Headers check the same (core/requirements.hpp), for programs that are built without CMake.
+function(pdp_check_platform out)
+  set(reason "")
+  if(NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    set(reason "pdp runs on Linux (x86-64 and aarch64); this build is for ${CMAKE_SYSTEM_NAME}. On macOS or Windows, use a Linux container or virtual machine, such as WSL.")
+  elseif(CMAKE_SIZEOF_VOID_P AND NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
+    math(EXPR bits "8 * ${CMAKE_SIZEOF_VOID_P}")
+    set(reason "pdp needs a 64-bit processor; this build is for ${bits} bits. Compile for x86-64 or aarch64, without -m32 and -mx32.")
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+    set(reason "pdp needs g++ 12 or newer; ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_VERSION}. Name another by CXX=g++-12, in a new build folder.")
+  elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 16)
+    set(reason "pdp needs clang 16 or newer; ${CMAKE_CXX_COMPILER} is ${CMAKE_CXX_COMPILER_VERSION}. Name another by CXX=clang++-16, in a new build folder.")
+  endif()
+  set(${out} "${reason}" PARENT_SCOPE)
+endfunction()
+
 # Warns if neither a build type nor a -O flag is set, so that the project is compiled without optimisation.
 function(pdp_check_build_type)
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES AND NOT CMAKE_CXX_FLAGS MATCHES "(^| )-O")
