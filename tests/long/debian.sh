@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every command of the README's code blocks on minimal Debian systems, each in a chroot, from a clean clone of HEAD:
 #   tests/long/debian.sh [SUITE...]      (bookworm and trixie if none is named)
+# Also builds the README's program with the single header of tools/amalgamate.
 # The commands that build and test pdp run twice: as root and as an unprivileged user. The tests also run with the system's clang, if it is 16 or
 # newer. The mirror and apt's settings are those of this machine. Needs root, debootstrap (apt-get install debootstrap), git, 4 GB of disk, and
 # 40 to 70 minutes for each suite on two cores.
@@ -16,7 +17,7 @@ skip() {
   exit 77
 }
 ((EUID == 0)) || skip "debootstrap and chroot need root"
-for tool in debootstrap git apt-get findmnt; do
+for tool in debootstrap git apt-get findmnt python3; do
   command -v "$tool" >/dev/null || skip "$tool is not installed"
 done
 # shellcheck disable=SC2016  # apt expands the variable
@@ -126,6 +127,13 @@ check() {
     fail "without digits, the program does not say where they are: $said"
   fi
   [[ -e $system/home/tester/.local/share/pdp/mnist/t10k-images-idx3-ubyte.gz ]] || fail "the digits are not where the program says"
+
+  # The single header. It is written outside, because the system has no Python.
+  "$root/tools/amalgamate" --paths "$system/home/tester/single/pdp.hpp" pdp/comm/hierarchical.hpp
+  inside chown -R tester:tester /home/tester/single
+  as_user /srv/pdp "g++ -std=c++20 -O2 program.cpp -I/home/tester/single -I/usr/include/eigen3 -o single -lfmt -lz -lcrypto"
+  said=$(as_user /srv/pdp "./single --ranks 2")
+  [[ $said == *"test accuracy 0."* ]] || fail "the program with the single header says: $said"
   versions+=("$1 with g++ $(inside g++ -dumpfullversion) and CMake $(inside cmake --version | awk 'NR == 1 { print $3 }')")
   check_with_clang
   rm -rf --one-file-system "${system:?}"/{srv,home,var/tmp}
