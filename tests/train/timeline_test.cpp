@@ -150,6 +150,22 @@ TEST_CASE("StepTimeline writes the requested step, or the last one if there are 
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("StepTimeline traces only the first step of a run that continues behind the requested step", "[train][timeline]") {
+  const auto folder = std::filesystem::temp_directory_path() / ("pdp_late_timeline_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  pdp::comm::Self world;
+  pdp::Trainer trainer{world, pdp::strategy::Single{}, tasks::classifier, {.global_batch = 16}};
+  pdp::StepTimeline timeline{trainer, folder / "step.json", 0, 4};
+  const std::vector<float> x = pdp::testing::normal(16 * 8, 1);
+  trainer.step(x, tasks::classes_of(x), 16);
+  timeline.after_step(1000);
+  const std::string first = pdp::chrome_trace_of(trainer.timeline());
+  trainer.step(x, tasks::classes_of(x), 16);
+  timeline.after_step(1001);
+  CHECK(pdp::chrome_trace_of(trainer.timeline()) == first);
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("StepTimeline rejects a file that cannot be written when it is constructed", "[train][timeline]") {
   pdp::comm::Self world;
   pdp::Trainer trainer{world, pdp::strategy::Single{}, tasks::classifier, {.global_batch = 16}};

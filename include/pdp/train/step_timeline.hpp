@@ -26,7 +26,7 @@ class StepTimeline {
 
   /// Call it after each step, with the step's number, counted from 0.
   void after_step(std::int64_t number) {
-    if (number == step_) trainer_.trace(false);
+    if (number >= step_) trainer_.trace(false);
   }
 
   /// Writes the file on rank 0. Throws FileError on rank 0 if that fails.
