@@ -41,6 +41,7 @@ struct Totals {
   double loss_scale = 1;     // factor of the step's gradients (see LossScaling)
   int stops = 0;             // ranks that ask to stop the training after this step
   int saves = 0;             // ranks that were busy with a checkpoint when this step began
+  double seconds = 0;        // time of the step on this rank, from start() to the end of finish(); 0 if steps overlap
 
   /// Return NaN if there are no rows.
   [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : std::numeric_limits<double>::quiet_NaN(); }

@@ -163,6 +163,7 @@ class Engine {
   /// the batch, unless it lies on the device. finish() returns the totals of the last step that was started. It throws NonFiniteGradient if
   /// a gradient that is not finite ends the training (NonFinite::stop).
   void start(const StepBatch& batch, float lr_factor = 1, RankReport report = {}) {
+    clock_.start();
     executor_.begin_call(Purpose::training);
     worker_.check(batch, true);
     const AfterDevice after{groups_.world(), worker_.device()};
@@ -192,7 +193,7 @@ class Engine {
   Totals finish() {
     const StepNumbers found = numbers();
     if (found.skips && worker_.norm.stops()) throw_non_finite_gradient(groups_.world(), worker_.device(), worker_.norm, steps() - 1);
-    return totals_of(found, rows_.global());
+    return totals_of(found, rows_.global(), clock_.seconds());
   }
 
   /// The totals of the last started step, on their way to the host. Another step may be started before they are read. Not for
@@ -273,10 +274,10 @@ class Engine {
     in_flight_.synchronise();
     return worker_.numbers();
   }
-  static Totals totals_of(const StepNumbers& found, Index rows) {
+  static Totals totals_of(const StepNumbers& found, Index rows, double seconds = 0) {
     const auto ranks = [](double sum) { return as_int(std::lround(sum)); };
-    return {found.sums.loss, found.sums.correct, static_cast<double>(rows), found.norm,
-            found.skips,     found.loss_scale,   ranks(found.stops),        ranks(found.saves)};
+    return {found.sums.loss,  found.sums.correct, static_cast<double>(rows), found.norm, found.skips,
+            found.loss_scale, ranks(found.stops), ranks(found.saves),        seconds};
   }
 
   plan::Plan plan_;
@@ -287,6 +288,7 @@ class Engine {
   bool takes_loss_, evaluates_loss_, counts_;  // this rank computes the loss in steps; in evaluations; counts its rows
   RowCount<C> rows_;                           // of a step
   Program setup_, step_, evaluate_;
+  StepClock clock_;
   StepTrace trace_;
   GraphCache<C, D> graphs_;
   // Work in flight comes last, so that it is destroyed before the memory that it borrows.
