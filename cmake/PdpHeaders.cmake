@@ -368,6 +368,25 @@ set(pdp_headers
     pdp/plan/source/gradient_policy.hpp
     pdp/plan/source/layout.hpp
     pdp/plan/source/liveness.hpp
+    pdp/report/activity.hpp
+    pdp/report/axis.hpp
+    pdp/report/chart.hpp
+    pdp/report/curve.hpp
+    pdp/report/html.hpp
+    pdp/report/page.hpp
+    pdp/report/record.hpp
+    pdp/report/sample.hpp
+    pdp/report/source/activity.hpp
+    pdp/report/source/axis.hpp
+    pdp/report/source/chart.hpp
+    pdp/report/source/curve.hpp
+    pdp/report/source/html.hpp
+    pdp/report/source/page.hpp
+    pdp/report/source/record.hpp
+    pdp/report/source/sample.hpp
+    pdp/report/source/step_chart.hpp
+    pdp/report/step_chart.hpp
+    pdp/report/style.hpp
     pdp/rpc/autograd.hpp
     pdp/rpc/autograd/loss.hpp
     pdp/rpc/autograd/network.hpp

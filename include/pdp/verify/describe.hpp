@@ -48,6 +48,15 @@ struct Description {
   [[nodiscard]] std::string text() const;
 };
 
+namespace detail {
+
+/// Returns a size in words: "59 B", "1.2 KiB", "345 MiB".
+[[nodiscard]] std::string byte_text(Index bytes);
+/// Returns the layers of a rank in words: "0 to 3, 6", or "none".
+[[nodiscard]] std::string layers_text(const RankUse& use);
+
+}  // namespace detail
+
 /// Describes each rank from the plans alone, without starting any rank. Throws PlanError if the plans are not sound.
 [[nodiscard]] Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work);
 

@@ -16,29 +16,12 @@
 #include <pdp/data/replace_file.hpp>
 #include <pdp/engine/timeline.hpp>
 #include <pdp/plan/operation.hpp>
+#include <pdp/report/activity.hpp>
 #include <pdp/train/timeline.hpp>
 
 namespace pdp {
 
 namespace detail {
-
-/// A kind of activity, and its colour in the picture.
-struct Activity {
-  const char* name;
-  const char* colour;
-};
-constexpr std::array activities{Activity{"forward", "#4e79a7"},
-                                Activity{"loss", "#b07aa1"},
-                                Activity{"backward_input", "#59a14f"},
-                                Activity{"backward_weight", "#8cd17d"},
-                                Activity{"update", "#f28e2b"},
-                                Activity{"start", "#e15759"},
-                                Activity{"wait", "#bab0ac"}};
-/// Returns the activity of an operation. An operation that computes has an activity of its own name; a call is a "start" or a "wait".
-PDP_INLINE const Activity& activity_of(plan::Op op) {
-  const std::string_view wanted = !plan::is_call(op) ? name(op) : plan::is_start(op) ? "start" : "wait";
-  return *std::find_if(activities.begin(), activities.end(), [wanted](const Activity& each) { return each.name == wanted; });
-}
 
 /// Returns the distance between ticks, in seconds: the largest of 1, 2, 5, 10, 20, ... microseconds that fits into `seconds` six times.
 PDP_INLINE double tick(double seconds) {
@@ -62,7 +45,7 @@ PDP_INLINE std::string svg_of(const engine::Timeline& timeline) {
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
       left + width + 20, bottom + 40);
   double at = left;
-  for (const auto& [name, colour] : detail::activities) {
+  for (const auto& [name, colour] : report::activities) {
     svg += fmt::format("<rect x=\"{:g}\" y=\"10\" width=\"12\" height=\"12\" fill=\"{}\"/><text x=\"{:g}\" y=\"20\">{}</text>\n", at,
                        colour, at + 16, name);
     at += 50 + 7 * static_cast<double>(std::string_view{name}.size());
@@ -75,7 +58,7 @@ PDP_INLINE std::string svg_of(const engine::Timeline& timeline) {
       const plan::Instruction& instruction = timeline.lists[rank][i];
       const double x = left + begin * scale, length = std::max((end - begin) * scale, 0.2);
       svg += fmt::format(R"(<rect x="{:.2f}" y="{:g}" width="{:.2f}" height="{:g}" fill="{}"><title>)", x, y, length, bar,
-                         detail::activity_of(instruction.op).colour);
+                         report::activities[report::activity_of(instruction.op)].colour);
       svg += describe(instruction) + fmt::format(": {:.1f} us</title></rect>\n", 1e6 * (end - begin));
       const bool is_compute = instruction.op == plan::Op::forward || instruction.op == plan::Op::backward_input;
       if (is_compute && length > 14)
@@ -103,7 +86,8 @@ PDP_INLINE std::string chrome_trace_of(const engine::Timeline& timeline) {
       const auto [begin, end] = timeline.times[rank][i];
       const plan::Instruction& instruction = timeline.lists[rank][i];
       json += fmt::format(",\n{{\"name\":\"{}\",\"cat\":\"{}\",\"ph\":\"X\",\"pid\":0,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},",
-                          name(instruction.op), detail::activity_of(instruction.op).name, rank, 1e6 * begin, 1e6 * (end - begin));
+                          name(instruction.op), report::activities[report::activity_of(instruction.op)].name, rank, 1e6 * begin,
+                          1e6 * (end - begin));
       json += R"("args":{"instruction":")" + describe(instruction) + "\"}}";
     }
   }

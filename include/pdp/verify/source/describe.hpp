@@ -79,13 +79,19 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
   return use;
 }
 
-/// Returns a size in words: "59 B", "1.2 KiB", "345 MiB".
 PDP_INLINE std::string byte_text(Index bytes) {
   constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
   return fmt::format("{:.{}f} {}", value, unit > 0 && value < 10 ? 1 : 0, units[unit]);
+}
+
+PDP_INLINE std::string layers_text(const RankUse& use) {
+  std::string layers;
+  for (const auto& [first, last] : use.layers)
+    layers += pdp::text(layers.empty() ? "" : ", ", first, last - first > 1 ? pdp::text(" to ", last - 1) : std::string{});
+  return layers.empty() ? "none" : layers;
 }
 
 }  // namespace detail
@@ -107,10 +113,7 @@ PDP_INLINE std::string Description::text() const {
       {"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "calls", "sent", "idle", "checkpoint"}};
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankUse& use = ranks[rank];
-    std::string layers;
-    for (const auto& [first, last] : use.layers)
-      layers += pdp::text(layers.empty() ? "" : ", ", first, last - first > 1 ? pdp::text(" to ", last - 1) : std::string{});
-    rows.push_back({pdp::text(rank), layers.empty() ? "none" : layers, pdp::text(use.rows), detail::byte_text(use.parameters),
+    rows.push_back({pdp::text(rank), detail::layers_text(use), pdp::text(use.rows), detail::byte_text(use.parameters),
                     detail::byte_text(use.gradients), detail::byte_text(use.optimizer_state), detail::byte_text(use.activations),
                     pdp::text(use.calls), detail::byte_text(use.sent), pdp::text(std::lround(100 * use.idle), " %"),
                     detail::byte_text(use.checkpoint)});
