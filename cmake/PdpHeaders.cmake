@@ -470,6 +470,8 @@ set(pdp_headers
     pdp/train/print.hpp
     pdp/train/print_epoch.hpp
     pdp/train/progress.hpp
+    pdp/train/report.hpp
+    pdp/train/report_page.hpp
     pdp/train/saver.hpp
     pdp/train/source/agreement.hpp
     pdp/train/source/checked_plan.hpp
@@ -482,6 +484,7 @@ set(pdp_headers
     pdp/train/source/print.hpp
     pdp/train/source/print_epoch.hpp
     pdp/train/source/progress.hpp
+    pdp/train/source/report_page.hpp
     pdp/train/source/saver.hpp
     pdp/train/source/timeline.hpp
     pdp/train/step_timeline.hpp

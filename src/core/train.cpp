@@ -20,6 +20,7 @@
 #include <pdp/train/source/print.hpp>
 #include <pdp/train/source/print_epoch.hpp>
 #include <pdp/train/source/progress.hpp>
+#include <pdp/train/source/report_page.hpp>
 #include <pdp/train/source/saver.hpp>
 #include <pdp/train/source/timeline.hpp>
 

@@ -50,6 +50,9 @@ struct FitOptions {
 
 namespace detail {
 
+/// Says on standard error why some of a rank's threads are useless, if some are.
+void warn_of_useless_threads(const TrainerOptions& options);
+
 /// Returns the options. Adds the default loss scaling if the model is in float16 and none is set.
 template <class Precision>
 TrainerOptions with_loss_scaling(TrainerOptions options) {

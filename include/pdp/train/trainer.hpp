@@ -2,7 +2,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -64,12 +63,10 @@ class Trainer {
   /// Trains on options.threads CPU cores for each rank. `precision`: element types, as in Trainer{..., options, Bfloat16Gradients{}}.
   Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options,
           P precision = {}) requires std::same_as<D, cpu::Cpu> : Trainer{world, strategy, task, options, options.cpu(), precision} {
-    const std::string useless = options.useless_threads(cpu::usable_cores());
-    if (!useless.empty() && world.rank() == 0) std::fputs(text("pdp: ", useless, '\n').c_str(), stderr);
+    if (world.rank() == 0) detail::warn_of_useless_threads(options);
   }
-
   /// Trains on `device`.
-  Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options, const D& device, P precision = {})
+  Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options, const D& device, P = {})
       : world_{world},
         task_{task},
         options_{detail::with_loss_scaling<P>(options)},
@@ -85,10 +82,13 @@ class Trainer {
                 task.optimizer,
                 {detail::share_of(options, plan_.share), options.seed},
                 options_.gradient_policy(),
-                device} {
-    static_cast<void>(precision);
-  }
+                device} {}
 
+  /// The arguments that the trainer was given. world() is its world as the engine calls it.
+  [[nodiscard]] auto& world() { return *world_; }
+  [[nodiscard]] const S& strategy() const { return strategy_; }
+  [[nodiscard]] const TaskType& task() const { return task_; }
+  [[nodiscard]] const TrainerOptions& options() const { return options_; }
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   [[nodiscard]] Engine& engine() { return engine_; }
   /// Returns the number of steps so far, those before a checkpoint was loaded included.
@@ -253,7 +253,7 @@ class Trainer {
   void check_parameters() { engine::check_parameters(*world_, engine_.stage(), plan_); }
 
  private:
-  /// Compares the arguments of the ranks. Before the first step with new parameters, also compares the parameters that several ranks hold.
+  /// Compares the arguments of the ranks, and before the first step with new parameters also the parameters that several ranks hold.
   void agree(const CallArguments& given) {
     check_agreement(*world_, engine_.stage().device(), given);
     if (!agreed_ && world_->size() > 1) check_parameters();

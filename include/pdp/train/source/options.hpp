@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
+#include <pdp/cpu/cpu.hpp>
 #include <pdp/cpu/parts.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/plan/gradient_policy.hpp>
@@ -31,6 +33,11 @@ PDP_INLINE std::string TrainerOptions::useless_threads(int cores) const {
   if (cores > 0 && threads > cores)
     return text("threads = ", threads, " was given, but this process may use only ", cores, cores == 1 ? " core" : " cores");
   return {};
+}
+
+PDP_INLINE void detail::warn_of_useless_threads(const TrainerOptions& options) {
+  const std::string useless = options.useless_threads(cpu::usable_cores());
+  if (!useless.empty()) std::fputs(text("pdp: ", useless, '\n').c_str(), stderr);
 }
 
 }  // namespace pdp
