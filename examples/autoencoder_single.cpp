@@ -2,8 +2,11 @@
 //
 //   autoencoder_single --epochs 5
 
+#include <optional>
+
 #include <pdp/checkpoint/safetensors.hpp>
 #include <pdp/pdp.hpp>
+#include <pdp/train/report.hpp>
 
 #include "common/autoencoder.hpp"
 #include "common/run.hpp"
@@ -20,14 +23,19 @@ int main(int argc, char** argv) {
     examples::AutoencoderReport report{flags};
     pdp::Trainer trainer{
         world, pdp::strategy::AnyStrategy{pdp::strategy::Single{}}, task, {.global_batch = flags.batch_size, .seed = flags.seed}};
+    std::optional<pdp::Report<decltype(trainer)>> page;
+    if (!flags.report.empty()) page.emplace(trainer, flags.report);
     for (int epoch = 0; epoch < flags.epochs; ++epoch) {
       batches.start(epoch);
       for (pdp::Index batch = 0; batch < batches.count(); ++batch) {
         const std::vector<float> x = batches[batch];
-        report.batch(epoch, batch, trainer.step(x, x).mean_loss());
+        const pdp::engine::Totals totals = trainer.step(x, x);
+        report.batch(epoch, batch, totals.mean_loss());
+        if (page) page->step(trainer.steps() - 1, totals);
       }
     }
     report.close();
+    if (page) page->write();
     if (!flags.save.empty()) pdp::checkpoint::save(flags.save, trainer.parameters());
   });
 }

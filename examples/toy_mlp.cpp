@@ -144,7 +144,8 @@ int main(int argc, char** argv) {
       const auto totals = trainer.step(x, y, batch);
       // [step]
       busy += std::chrono::steady_clock::now() - start;
-      reports.step(step, totals.mean_loss());
+      reports.step(step, totals);
+      if (is_shown) reports.metric("test loss", test_loss);
       const bool stops = totals.stops > 0, is_due = flags.checkpoint_every > 0 && (step + 1) % flags.checkpoint_every == 0;
       if (!flags.checkpoint.empty() && (stops || is_due || step + 1 == flags.steps)) trainer.save(flags.checkpoint);
       if (stops && stop) stop->agreed();

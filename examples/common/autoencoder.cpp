@@ -26,6 +26,8 @@ AutoencoderFlags parse_autoencoder(int argc, char** argv, const std::string& des
     line.number("--devices-per-worker", flags.devices, 1, 2, "threads of each worker over which its layers are divided");
     line.words("--timeline", flags.timeline, "write a timeline of all calls to this file (.svg: a picture, .json: a Chrome trace)");
     line.add_flag("--pipelined", flags.pipelined, "cut each batch into 4 micro-batches, so that both workers compute at the same time");
+  } else {
+    line.report(flags.report);
   }
   line.read([&] {
     if (remote && !flags.launch.ranks_are_given()) flags.launch.ranks = 3;

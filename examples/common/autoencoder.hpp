@@ -27,7 +27,7 @@ struct AutoencoderFlags {
   pdp::Index latent = 28;
   pdp::Index batch_size = 64;
   std::uint64_t seed = 0;
-  std::string data, losses, save, timeline;
+  std::string data, losses, save, timeline, report;
   int devices = 1;         // of each worker
   bool pipelined = false;  // cut batches into micro-batches
 };

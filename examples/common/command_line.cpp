@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <string>
@@ -14,6 +15,7 @@
 #include <pdp/launch/process/report.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/launch/stop_requests.hpp>
+#include <pdp/train/report_page.hpp>
 #include <pdp/train/timeline.hpp>
 
 namespace examples {
@@ -38,6 +40,24 @@ CLI::Option* CommandLine::words(const std::string& names, std::string& variable,
   return add_option(names, variable, text)->check(check, "");
 }
 
+void CommandLine::file(const std::string& name, std::string& variable, const std::string& text,
+                       void (*check)(const std::filesystem::path&)) {
+  const auto message = [check](const std::string& path) -> std::string {
+    try {
+      check(path);
+    } catch (const pdp::ConfigError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  words(name, variable, text)->check(message, "FILE");
+}
+
+void CommandLine::report(std::string& variable) {
+  file("--report", variable, "write a page about the training to this file (.html): curves, times, memory, plan and timeline",
+       pdp::check_report_file);
+}
+
 void CommandLine::choice(const std::string& name, std::string& variable, const std::vector<std::string>& words, const std::string& text) {
   add_option(name, variable, text)->check(CLI::IsMember(words))->capture_default_str();
 }
@@ -60,18 +80,9 @@ void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
          "seed of the initial parameters, the sample order and any generated samples");
   choice("--device", flags.device, {"cpu", "cuda"}, "device: cpu, or cuda (a GPU for each rank)");
   words("--losses", flags.losses, "write the number and the loss of every step to this file (CSV)");
-  words("--timeline", flags.timeline,
-        "write a timeline of all ranks in the fifth step to this file (.svg: a picture, .json: a Chrome trace)")
-      ->check(
-          [](const std::string& file) -> std::string {
-            try {
-              pdp::check_timeline_file(file);
-            } catch (const pdp::ConfigError& error) {
-              return error.what();
-            }
-            return {};
-          },
-          "FILE");
+  file("--timeline", flags.timeline,
+       "write a timeline of all ranks in the fifth step to this file (.svg: a picture, .json: a Chrome trace)", pdp::check_timeline_file);
+  report(flags.report);
   words("--checkpoint", flags.checkpoint, "save checkpoints to this folder, and continue from the newest one in it")
       ->each([&flags](const std::string& folder) { flags.launch.stops_on_request = !folder.empty(); });
   number("--checkpoint-every", flags.checkpoint_every, pdp::Index{1}, pdp::Index{1} << 40,

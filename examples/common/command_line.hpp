@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -35,12 +36,16 @@ class CommandLine : public CLI::App {
   /// Rejects an empty value, because the program would ignore the flag. It may come from an unset variable (--load "$CHECKPOINT"). Rejects
   /// words that begin with --, because CLI11 reads `--load= --epochs 3` as a path named --epochs.
   CLI::Option* words(const std::string& names, std::string& variable, const std::string& text, const std::string& what = "a path");
+  /// Adds a flag that takes the path of an output file. `check` throws ConfigError if it must have another name.
+  void file(const std::string& name, std::string& variable, const std::string& text, void (*check)(const std::filesystem::path&));
   /// Adds a flag that takes one of `words`.
   void choice(const std::string& name, std::string& variable, const std::vector<std::string>& words, const std::string& text);
 
   /// Adds --ranks, --threads and --comm, and the check of all options. `unless_said` describes the default number of ranks in the help
   /// text.
   void ranks(pdp::launch::Options& options, const std::string& unless_said = {});
+  /// Adds --report.
+  void report(std::string& variable);
   /// Adds the flags of every program that trains. `batch` says in the help text which samples --batch-size counts.
   void training(TrainingFlags& flags, const std::string& batch);
 

@@ -37,8 +37,10 @@ void train(World& world, const pdp::strategy::AnyStrategy& strategy, const Flags
   // [epoch]
   const auto after_epoch = [&](const pdp::Epoch& epoch) {
     pdp::print_epoch(world, epoch);
-    const double accuracy = flags.log.empty() ? 0 : trainer.accuracy(digits.test());
+    const double accuracy = flags.log.empty() && flags.report.empty() ? 0 : trainer.accuracy(digits.test());
     if (log) log->write(epoch, accuracy);
+    reports.epoch(epoch);
+    reports.metric("test accuracy", accuracy);
     if (flags.save.empty()) return;
     const auto parameters = trainer.parameters();
     if (is_root) pdp::checkpoint::save(flags.save, parameters);
@@ -48,7 +50,7 @@ void train(World& world, const pdp::strategy::AnyStrategy& strategy, const Flags
   trainer.fit(digits.train(),
               {.epochs = flags.epochs,
                .checkpoint = {.directory = flags.checkpoint, .every_steps = flags.checkpoint_every, .stop_after = flags.stop_after}},
-              after_epoch, [&](auto step, const auto& totals) { reports.step(step, totals.mean_loss()); });
+              after_epoch, [&](auto step, const auto& totals) { reports.step(step, totals); });
   // [fit]
   if (log) log->close();
   reports.close();

@@ -18,6 +18,7 @@ struct TrainingFlags {
   std::string data;                   // path of the samples
   std::string losses;                 // output file: step,loss of each step
   std::string timeline;               // output file: the timeline of one step
+  std::string report;                 // output file: a page about the training
   std::string checkpoint;             // folder of checkpoints
   pdp::Index checkpoint_every = 0;    // steps between checkpoints
   std::chrono::seconds stop_after{};  // 0: never

@@ -2,37 +2,50 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include <pdp/pdp.hpp>
 #include <pdp/train/log.hpp>
+#include <pdp/train/report.hpp>
 #include <pdp/train/step_timeline.hpp>
 
 #include "flags.hpp"
 
 namespace examples {
 
-/// Writes the files of --losses and --timeline: the loss of every step, and the timeline of the fifth step, or of the last one if there are
-/// fewer. All ranks make the same calls; rank 0 writes.
+/// Writes the files of --losses, --timeline and --report: the loss of every step, the timeline of the fifth step, or of the last one if
+/// there are fewer, and a page about the training. All ranks make the same calls; rank 0 writes.
 template <class Trainer>
 class Reports {
  public:
   Reports(Trainer& trainer, const TrainingFlags& flags, int rank) {
     if (!flags.losses.empty() && rank == 0) losses_.emplace(flags.losses);
     if (!flags.timeline.empty()) timeline_.emplace(trainer, flags.timeline, rank);
+    if (!flags.report.empty()) page_.emplace(trainer, flags.report);
   }
-  void step(std::int64_t number, double loss) {
-    if (losses_) losses_->write(number, loss);
+  void step(std::int64_t number, const pdp::engine::Totals& totals) {
+    if (losses_) losses_->write(number, totals.mean_loss());
     if (timeline_) timeline_->after_step(number);
+    if (page_) page_->step(number, totals);
+  }
+  void epoch(const pdp::Epoch& epoch) {
+    if (page_) page_->epoch(epoch);
+  }
+  /// Adds a value that was measured after the last step.
+  void metric(std::string_view name, double value) {
+    if (page_) page_->metric(name, value);
   }
   /// Closes the files. Throws pdp::FileError if they could not be written completely.
   void close() {
     if (losses_) losses_->close();
     if (timeline_) timeline_->write();
+    if (page_) page_->write();
   }
 
  private:
   std::optional<pdp::LossLog> losses_;
   std::optional<pdp::StepTimeline<Trainer>> timeline_;
+  std::optional<pdp::Report<Trainer>> page_;
 };
 
 /// Prints what each rank of the world would hold, send and wait for. `device` is the value of --device.
