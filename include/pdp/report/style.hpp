@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include <pdp/core/requirements.hpp>
+
 /// The style of a page: light or dark as the reader's system is set, and from one to three columns as the window is wide.
 namespace pdp::report {
 
