@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
@@ -12,6 +13,11 @@
 
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/loss/mean_squared_error.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/schedule.hpp>
 #include <pdp/report/html.hpp>
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
