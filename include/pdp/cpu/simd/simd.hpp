@@ -63,15 +63,15 @@ class FlushDenormals {
 #ifdef __x86_64__
   static constexpr Mode flush = 0x8000 | 0x40;  // flush to zero, denormals are zero
   static Mode mode() { return __builtin_ia32_stmxcsr(); }
-  static void set_mode(Mode mode) { __builtin_ia32_ldmxcsr(static_cast<unsigned>(mode)); }
+  static void set_mode(Mode next) { __builtin_ia32_ldmxcsr(static_cast<unsigned>(next)); }
 #elif defined(__aarch64__)
   static constexpr Mode flush = 1 << 24;  // FZ: of operands and results
   static Mode mode() {
-    Mode mode;
-    asm volatile("mrs %0, fpcr" : "=r"(mode));
-    return mode;
+    Mode now;
+    asm volatile("mrs %0, fpcr" : "=r"(now));
+    return now;
   }
-  static void set_mode(Mode mode) { asm volatile("msr fpcr, %0" : : "r"(mode) : "memory"); }
+  static void set_mode(Mode next) { asm volatile("msr fpcr, %0" : : "r"(next) : "memory"); }
 #else
   static constexpr Mode flush = 0;
   static Mode mode() { return 0; }
