@@ -2,6 +2,7 @@
 
 #if !__has_include(<nlohmann/json.hpp>)
 #error "safetensors files need JSON for Modern C++ (Debian: nlohmann-json3-dev), and the CMake target pdp::safetensors"
+#include <see the error above>
 #endif
 #include <nlohmann/json.hpp>
 

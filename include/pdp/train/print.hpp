@@ -2,6 +2,7 @@
 
 #if !__has_include(<fmt/format.h>)
 #error "pdp needs fmt 9 or newer (Debian: libfmt-dev)"
+#include <see the error above>
 #endif
 #include <fmt/format.h>
 

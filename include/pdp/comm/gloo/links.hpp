@@ -16,6 +16,7 @@
 #include <gloo/transport/unbound_buffer.h>
 #else
 #error "pdp over Gloo needs Gloo (Debian: libgloo-dev), and the CMake target pdp::gloo"
+#include <see the error above>
 #endif
 
 #include <pdp/core/cast.hpp>

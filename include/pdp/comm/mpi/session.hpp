@@ -2,6 +2,7 @@
 
 #if !__has_include(<mpi.h>)
 #error "pdp over MPI needs an MPI library (Debian: libopenmpi-dev or libmpich-dev), and the CMake target pdp::mpi"
+#include <see the error above>
 #endif
 #include <mpi.h>
 

@@ -7,6 +7,7 @@
 #endif
 #else
 #error "pdp over NCCL needs NVIDIA's NCCL and the CUDA toolkit, and the CMake target pdp::nccl"
+#include <see the error above>
 #endif
 
 #include <string>

@@ -8,6 +8,7 @@
 #include <asio/ip/tcp.hpp>
 #else
 #error "pdp over TCP needs standalone Asio (Debian: libasio-dev), and the CMake target pdp::tcp"
+#include <see the error above>
 #endif
 
 #include <pdp/comm/clock.hpp>

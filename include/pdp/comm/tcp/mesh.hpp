@@ -20,8 +20,10 @@
 #include <utility>
 #include <vector>
 
+#if __has_include(<asio/ip/tcp.hpp>)  // else line.hpp says what is missing
 #include <asio/executor_work_guard.hpp>
 #include <asio/post.hpp>
+#endif
 
 #include <pdp/comm/message/stream/heartbeat.hpp>
 #include <pdp/comm/message/stream/links.hpp>

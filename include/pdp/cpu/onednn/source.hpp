@@ -5,6 +5,7 @@
 
 #if !__has_include(<oneapi/dnnl/dnnl.h>)
 #error "products by oneDNN need oneDNN 2 or newer (Debian: libdnnl-dev), and the CMake target pdp::onednn"
+#include <see the error above>
 #endif
 #include <oneapi/dnnl/dnnl.h>
 

@@ -4,6 +4,7 @@
 
 #if !__has_include(<Eigen/Core>)
 #error "pdp needs Eigen 3.4 or newer (Debian: libeigen3-dev): add -I/usr/include/eigen3, or the CMake target pdp::pdp"
+#include <see the error above>
 #endif
 #include <Eigen/Core>
 

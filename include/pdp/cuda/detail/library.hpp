@@ -7,6 +7,7 @@
 #endif
 #else
 #error "pdp on GPUs needs the CUDA toolkit, 12 or newer, and the CMake target pdp::cuda"
+#include <see the error above>
 #endif
 
 #include <cstddef>

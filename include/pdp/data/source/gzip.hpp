@@ -4,6 +4,7 @@
 
 #if !__has_include(<zlib.h>)
 #error "pdp needs zlib (Debian: zlib1g-dev)"
+#include <see the error above>
 #endif
 #include <zlib.h>
 

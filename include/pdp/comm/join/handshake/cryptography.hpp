@@ -11,6 +11,7 @@
 #include <openssl/rand.h>
 #else
 #error "ranks that are processes need OpenSSL's libcrypto (Debian: libssl-dev), and the CMake target pdp::launch, pdp::tcp or pdp::shm"
+#include <see the error above>
 #endif
 
 #include <pdp/core/cast.hpp>
