@@ -1,14 +1,24 @@
 # Checks that a program that cannot be built gets one sentence that says what to do:
-#   cmake -D ROOT=. -D WORK_DIR=... -D COMPILER=g++ -D COMPILER_ID=GNU -D PROCESSOR=x86_64 -D "INCLUDES=..." -D "IMPLICIT_INCLUDES=..." -P check.cmake
+#   cmake -D ROOT=. -D WORK_DIR=... -D COMPILER=g++ -D COMPILER_ID=GNU -D PROCESSOR=x86_64 -D "INCLUDES=..." -P check.cmake
 #
 #   - Another system, 32 bits, an old compiler and C++17: core/requirements.hpp says so, and ends the compilation.
 #   - A library is missing: the first header that needs it says so.
 #   - Sources with different versions of pdp: the linker prints a symbol whose name says so. Sources with the same version are linked.
 #
-# INCLUDES are the folders of other libraries, and IMPLICIT_INCLUDES those that the compiler searches itself.
+# INCLUDES are the folders of other libraries.
 cmake_minimum_required(VERSION 3.25)
 
 file(REMOVE_RECURSE "${WORK_DIR}")
+# The folders that the compiler searches itself.
+file(WRITE "${WORK_DIR}/empty.cpp" "")
+execute_process(COMMAND "${CMAKE_COMMAND}" -E env LC_ALL=C "${COMPILER}" -E -v "${WORK_DIR}/empty.cpp" OUTPUT_QUIET ERROR_VARIABLE said)
+string(REGEX REPLACE ".*#include <...> search starts here:\n(.*)\nEnd of search list.*" "\\1" said "${said}")
+string(REGEX MATCHALL "[^ \n]+" searched "${said}")
+set(IMPLICIT_INCLUDES "")
+foreach(dir IN LISTS searched)
+  file(REAL_PATH "${dir}" dir)
+  list(APPEND IMPLICIT_INCLUDES "${dir}")
+endforeach()
 set(foreign "")
 foreach(dir IN LISTS INCLUDES)
   if(NOT dir IN_LIST IMPLICIT_INCLUDES)

@@ -67,10 +67,9 @@ template <class F, class... Comms>
 consteval bool takes_any() {
   if constexpr (sizeof...(Comms) > 1)
     return true;
-  else if constexpr (!(std::constructible_from<comm::Any, Comms> && ...))
-    return false;
-  else if constexpr (((comm::HasDeviceBuffers<Comms> || comm::QueuesMessages<Comms> || comm::Alone<Comms>) || ...) &&
-                     (std::is_invocable_v<F&, Comms&> && ...))
+  else if constexpr (!(std::constructible_from<comm::Any, Comms> && ...) ||
+                     (((comm::HasDeviceBuffers<Comms> || comm::QueuesMessages<Comms> || comm::Alone<Comms>) || ...) &&
+                      (std::is_invocable_v<F&, Comms&> && ...)))
     return false;  // the function may need properties of these communicators that an Any hides
   else
     return std::is_invocable_v<F&, comm::Any&>;

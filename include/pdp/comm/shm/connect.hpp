@@ -78,11 +78,12 @@ inline Segment open_segment(const Address& address, int rank, int size, int firs
   const std::string path = text("/proc/", address.process, "/fd/", address.file);
   Descriptor file{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
   if (!file && errno == ENOENT) lost_at_start(first);
-  if (!file)
+  if (!file) {
     throw ConfigError{text("rank ", rank, " cannot open the memory that rank ", first, " shares (", path,
                            "): ", describe_system_error(errno),
                            "; ranks that share memory must be processes of one user, in one user namespace; or use another "
                            "communicator, such as tcp")};
+  }
   return Segment::open(std::move(file), address.nonce, size);
 }
 

@@ -37,11 +37,12 @@ inline void check_proc(const char* self = "/proc/self") {
   std::array<char, 32> process{};
   const ssize_t length = ::readlink(self, process.data(), process.size());
   const std::string_view found{process.data(), length > 0 ? as_size(length) : 0};
-  if (!found.empty() && found != text(::getpid()))
+  if (!found.empty() && found != text(::getpid())) {
     throw ConfigError{text("/proc shows the processes of another PID namespace: there, this process is ", found, ", and here it is ",
                            ::getpid(),
                            "; ranks that share memory find each other through /proc, so mount that of this namespace "
                            "(unshare --mount-proc), or use another communicator, such as tcp")};
+  }
 }
 
 }  // namespace pdp::comm::shm

@@ -95,11 +95,12 @@ PDP_INLINE std::string legend_of(const std::vector<std::string>& names) {
 
 PDP_INLINE std::string detail::html_of(const Figure& figure) {
   std::string html = fmt::format("<figure class=\"card\" id=\"{}\"><h2>{}</h2>\n", figure.id, escaped(figure.title));
-  if (!figure.picture.empty())
+  if (!figure.picture.empty()) {
     html += fmt::format(
         "<svg viewBox=\"0 0 400 224\" role=\"img\" aria-labelledby=\"{0}-title {0}-text\">"
         "<title id=\"{0}-title\">{1}</title><desc id=\"{0}-text\">{2}</desc>\n{3}</svg>\n",
         figure.id, escaped(figure.title), escaped(figure.description), figure.picture);
+  }
   if (figure.legend.size() > 1) html += legend_of(figure.legend);
   const std::string& note = figure.picture.empty() ? figure.description : figure.note;
   if (!note.empty()) html += fmt::format("<figcaption>{}</figcaption>\n", escaped(note));

@@ -60,14 +60,14 @@ PDP_INLINE void Curve::halve() {
 }
 
 PDP_INLINE double Curve::low() const {
-  double found = not_a_number<double>();
+  auto found = not_a_number<double>();
   for (const Bucket& bucket : buckets_)
     if (bucket.values > 0 && (is_nan(found) || bucket.low < found)) found = bucket.low;
   return found;
 }
 
 PDP_INLINE double Curve::high() const {
-  double found = not_a_number<double>();
+  auto found = not_a_number<double>();
   for (const Bucket& bucket : buckets_)
     if (bucket.values > 0 && (is_nan(found) || bucket.high > found)) found = bucket.high;
   return found;

@@ -129,12 +129,13 @@ PDP_INLINE std::string curves_of(const Figures& figures, const Record& record) {
   }
   html += html_of(
       LineChart{.id = "learning-rate", .title = figures.rate_name, .lines = {{figures.rate_name, points_of(record.rate)}}, .note = {}});
-  if (record.gradient_norm.high() > 0)
+  if (record.gradient_norm.high() > 0) {
     html += html_of(LineChart{.id = "gradient-norm",
                               .title = "Norm of the gradient before clipping",
                               .lines = {{"norm", points_of(record.gradient_norm)}},
                               .note = not_finite_text(record.gradient_norm),
                               .may_be_logarithmic = true});
+  }
   html += html_of(LineChart{.id = "step-time",
                             .title = fmt::format("Time of each step ({})", unit.name),
                             .lines = {{"time", points_of(record.seconds, unit.seconds)}},
