@@ -2,7 +2,7 @@
 # Installs the tools and libraries for building pdp that are missing: bash cmake/setup.sh [--docs|--ci]
 #
 #   --docs  also what tools/site/build needs (MkDocs with its theme Material, Doxygen and Graphviz)
-#   --ci    also what the checks of .ci/run need (clang 16, clang-tidy 16, clang-format 14, Gloo, Open MPI, MPICH and Slurm), and --docs
+#   --ci    also what the checks of .ci/run need (clang 16, clang-tidy 16, clang-format 14, lld, Gloo, Open MPI, MPICH and Slurm), and --docs
 #
 # Installs with apt-get on Debian 12, Ubuntu 24.04 or later, through sudo unless run as root. On other systems, or without
 # permission to install, prints what is missing and exits with 1. If nothing is missing, changes nothing and asks nothing.
@@ -103,6 +103,7 @@ look() {
     need clang-16 "clang 16" has clang++-16
     need libclang-rt-16-dev "the sanitizers of clang 16" has_clang_runtime
     need clang-tidy-16 "clang-tidy 16" has clang-tidy-16
+    need lld "the linker of LLVM" has ld.lld
     need clang-format-14 "clang-format 14" has clang-format-14
     need libopenmpi-dev "Open MPI" has mpicxx.openmpi
     need openmpi-bin "Open MPI's mpirun" has mpirun.openmpi

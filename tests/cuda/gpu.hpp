@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-/// Code that the tests of cuda/ share. They are compiled twice: with a stand-in for CUDA that runs anywhere, and with CUDA for machines
-/// with a GPU.
+/// Code that the tests of cuda/ share. They are linked twice: with a stand-in for CUDA that runs anywhere, and with CUDA for machines
+/// with a GPU. So they include no header of CUDA.
 namespace gpu {
 
 /// Returns the GPU that tests compute on. Without one, prints the reason and returns nothing.
