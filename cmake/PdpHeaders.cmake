@@ -197,6 +197,7 @@ set(pdp_headers
     pdp/data/classification.hpp
     pdp/data/dataset.hpp
     pdp/data/dataset_requirements.hpp
+    pdp/data/dataset_view.hpp
     pdp/data/element_type.hpp
     pdp/data/gzip.hpp
     pdp/data/idx.hpp
@@ -313,8 +314,15 @@ set(pdp_headers
     pdp/loss/cross_entropy.hpp
     pdp/loss/loss.hpp
     pdp/loss/loss_requirements.hpp
+    pdp/loss/losses.hpp
     pdp/loss/mean_squared_error.hpp
     pdp/loss/source/cross_entropy.hpp
+    pdp/metric/any.hpp
+    pdp/metric/classification.hpp
+    pdp/metric/metric.hpp
+    pdp/metric/metrics.hpp
+    pdp/metric/regression.hpp
+    pdp/metric/states.hpp
     pdp/nn/activation.hpp
     pdp/nn/block.hpp
     pdp/nn/column_parallel.hpp
@@ -348,6 +356,7 @@ set(pdp_headers
     pdp/nn/stage_parameters.hpp
     pdp/optim/adam.hpp
     pdp/optim/optimizer.hpp
+    pdp/optim/optimizers.hpp
     pdp/optim/requirements.hpp
     pdp/optim/schedule.hpp
     pdp/optim/sgd.hpp
@@ -457,14 +466,19 @@ set(pdp_headers
     pdp/testing/source/ranks.hpp
     pdp/testing/values.hpp
     pdp/train/agreement.hpp
+    pdp/train/callback.hpp
+    pdp/train/callbacks.hpp
     pdp/train/checked_plan.hpp
     pdp/train/checkpoint_options.hpp
     pdp/train/dataset_checks.hpp
     pdp/train/dataset_chunks.hpp
     pdp/train/describe.hpp
+    pdp/train/epoch.hpp
     pdp/train/epoch_run.hpp
     pdp/train/evaluation.hpp
+    pdp/train/fit_run.hpp
     pdp/train/instances.hpp
+    pdp/train/learning_rate.hpp
     pdp/train/log.hpp
     pdp/train/options.hpp
     pdp/train/print.hpp
@@ -474,10 +488,12 @@ set(pdp_headers
     pdp/train/report_page.hpp
     pdp/train/saver.hpp
     pdp/train/source/agreement.hpp
+    pdp/train/source/callbacks.hpp
     pdp/train/source/checked_plan.hpp
     pdp/train/source/dataset_checks.hpp
     pdp/train/source/dataset_chunks.hpp
     pdp/train/source/describe.hpp
+    pdp/train/source/epoch.hpp
     pdp/train/source/epoch_run.hpp
     pdp/train/source/log.hpp
     pdp/train/source/options.hpp

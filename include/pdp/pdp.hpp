@@ -14,14 +14,13 @@
 #include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/sequential.hpp>
 
-// Losses
-#include <pdp/loss/cross_entropy.hpp>
-#include <pdp/loss/mean_squared_error.hpp>
+// Losses and metrics
+#include <pdp/loss/losses.hpp>
+#include <pdp/metric/metrics.hpp>
 
 // Optimizers
-#include <pdp/optim/adam.hpp>
+#include <pdp/optim/optimizers.hpp>
 #include <pdp/optim/schedule.hpp>
-#include <pdp/optim/sgd.hpp>
 
 // Strategies
 #include <pdp/strategy/any_strategy.hpp>
@@ -44,6 +43,7 @@
 
 // Training
 #include <pdp/launch/run.hpp>
+#include <pdp/train/callbacks.hpp>
 #include <pdp/train/describe.hpp>
 #include <pdp/train/timeline.hpp>
 #include <pdp/train/trainer.hpp>

@@ -10,10 +10,12 @@
 #include <pdp/testing/source/ranks.hpp>
 #include <pdp/train/instances.hpp>
 #include <pdp/train/source/agreement.hpp>
+#include <pdp/train/source/callbacks.hpp>
 #include <pdp/train/source/checked_plan.hpp>
 #include <pdp/train/source/dataset_checks.hpp>
 #include <pdp/train/source/dataset_chunks.hpp>
 #include <pdp/train/source/describe.hpp>
+#include <pdp/train/source/epoch.hpp>
 #include <pdp/train/source/epoch_run.hpp>
 #include <pdp/train/source/log.hpp>
 #include <pdp/train/source/options.hpp>

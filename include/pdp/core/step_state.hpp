@@ -41,15 +41,17 @@ struct StepNumbers {
   LossSums sums{};
   double stops = 0;    // ranks that ask to stop the training; known when the step begins
   double saves = 0;    // ranks that are busy with a checkpoint; known when the step begins
+  double ends = 0;     // ranks whose callback ends the training; known when the step begins
   double square = 0;   // squared norm of the gradient, which contains loss_scale
   double norm = 0;     // norm before clipping, without loss_scale; 0 if no norm was requested
   double factor = 1;   // factor by which the gradient is multiplied when it is applied
   bool skips = false;  // whether the gradient is not applied
 };
 
-// Ranks add up the sums and the two numbers behind them in one call.
+// Ranks add up the sums and the three numbers behind them in one call.
 static_assert(offsetof(StepNumbers, stops) == offsetof(StepNumbers, sums) + sizeof(LossSums));
 static_assert(offsetof(StepNumbers, saves) == offsetof(StepNumbers, stops) + sizeof(double));
+static_assert(offsetof(StepNumbers, ends) == offsetof(StepNumbers, saves) + sizeof(double));
 
 /// Scaling of losses, so that gradients do not underflow in float16. The scale adapts to be as large as possible: a gradient that is not
 /// finite multiplies it by `backoff`, and `interval` finite ones in a row multiply it by `growth`. Micikevicius et al., "Mixed precision

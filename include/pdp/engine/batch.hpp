@@ -22,6 +22,7 @@ struct Batch {
 struct RankReport {
   bool stops = false;  // this rank asks to stop the training
   bool saves = false;  // this rank is busy with a checkpoint
+  bool ends = false;   // a callback of this rank ends the training
 };
 
 /// Values that are known when a step begins.
@@ -41,6 +42,7 @@ struct Totals {
   double loss_scale = 1;     // factor of the step's gradients (see LossScaling)
   int stops = 0;             // ranks that ask to stop the training after this step
   int saves = 0;             // ranks that were busy with a checkpoint when this step began
+  int ends = 0;              // ranks whose callback ends the training after this step
   double seconds = 0;        // time of the step on this rank, from start() to the end of finish(); 0 if steps overlap
 
   /// Return NaN if there are no rows.

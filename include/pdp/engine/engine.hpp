@@ -228,6 +228,14 @@ class Engine {
     return {found.loss, found.correct, evaluates_loss_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
   }
 
+  /// Returns the model's output for the rows of the last evaluate(): all of them on the ranks that count them, none on the others. The
+  /// ranks of a tensor-parallel group make this call together. It is valid until the next call.
+  Matrix<const Input> evaluated_output() {
+    if (!evaluates_loss_) return {};
+    const Matrix<const Input> output = whole_output();
+    return counts_ ? output : Matrix<const Input>{};
+  }
+
   /// Returns the model's output for this rank's rows: [rows, in] -> [rows, out]. It is valid until the next call.
   Matrix<const Input> predict(Matrix<const Input> x) {
     if (evaluate_.has_calls) executor_.begin_call(Purpose::evaluation);
@@ -237,13 +245,18 @@ class Engine {
     in_flight_.begin(evaluate_.has_calls);
     carry_out(List::prediction, x.rows, evaluate_);
     in_flight_.synchronise();
+    return whole_output();
+  }
+
+ private:
+  /// Returns the model's output for the last rows, with the columns of all ranks.
+  Matrix<const Input> whole_output() {
     if (!stage().outline().output_is_sharded) return worker_.output();
     C& group = groups_[plan_.tensor_group];
     return worker_.join_output(
         [&](std::span<const T> own, std::span<T> all) { start_all_gather(group, worker_.device(), own, all).wait(); });
   }
 
- private:
   /// The lists that a device records.
   enum class List : std::uint8_t { step, evaluation, prediction };
 
@@ -276,8 +289,8 @@ class Engine {
   }
   static Totals totals_of(const StepNumbers& found, Index rows, double seconds = 0) {
     const auto ranks = [](double sum) { return as_int(std::lround(sum)); };
-    return {found.sums.loss,  found.sums.correct, static_cast<double>(rows), found.norm, found.skips,
-            found.loss_scale, ranks(found.stops), ranks(found.saves),        seconds};
+    return {found.sums.loss,  found.sums.correct, static_cast<double>(rows), found.norm,        found.skips,
+            found.loss_scale, ranks(found.stops), ranks(found.saves),        ranks(found.ends), seconds};
   }
 
   plan::Plan plan_;

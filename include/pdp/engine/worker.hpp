@@ -94,7 +94,8 @@ class Worker {
           StepNumbers{.info = {steps_, step.lr_factor},
                       .scale = scale,
                       .stops = step.report.stops ? 1.0 : 0.0,
-                      .saves = step.report.saves ? 1.0 : 0.0},
+                      .saves = step.report.saves ? 1.0 : 0.0,
+                      .ends = step.report.ends ? 1.0 : 0.0},
           numbers_.data());
     if (training && scale != 0) norm.scale_loss(device(), numbers_.data());
     bind(batch);
@@ -217,7 +218,7 @@ class Worker {
 
   /// Device values that ranks add up: sums() returns the loss and correct rows of a step, and the ranks' reports; square() returns the
   /// square of its gradient's norm.
-  [[nodiscard]] std::span<double> sums() { return {&numbers_.data()->sums.loss, 4}; }
+  [[nodiscard]] std::span<double> sums() { return {&numbers_.data()->sums.loss, 5}; }
   [[nodiscard]] std::span<double> square() { return {&numbers_.data()->square, 1}; }
   /// Returns all numbers of a step, after the device has finished it.
   [[nodiscard]] StepNumbers numbers() const { return on_host(device(), numbers_.span()).front(); }

@@ -26,17 +26,19 @@ class EpochRun {
   /// Continues the current epoch of `at`, which has `steps` steps.
   EpochRun(checkpoint::Position& at, Index steps, bool shows_progress);
 
-  /// Adds the totals of a step that has ended. Returns must_stop().
+  /// Adds the totals of a step that has ended. Returns whether it is the last one: must_stop() or ends().
   bool count(const engine::Totals& totals);
   /// Returns whether a rank has asked to stop the training.
   [[nodiscard]] bool must_stop() const { return stops_; }
+  /// Returns whether a rank's callback ends the training.
+  [[nodiscard]] bool ends() const { return ends_; }
   /// Ends the epoch and its progress bar. The position is then the beginning of the next epoch. Returns the results.
   [[nodiscard]] Epoch end();
 
  private:
   checkpoint::Position* at_;
   Index steps_;
-  bool stops_ = false;
+  bool stops_ = false, ends_ = false;
   Progress progress_;
   std::int64_t begin_;  // in nanoseconds of the steady clock
 };

@@ -13,9 +13,12 @@
 #include <pdp/data/dataset.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/metric/any.hpp>
+#include <pdp/metric/states.hpp>
 #include <pdp/plan/plan.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/dataset_chunks.hpp>
+#include <pdp/train/epoch.hpp>
 
 namespace pdp::detail {
 
@@ -44,11 +47,12 @@ template <comm::Communicator C, class Engine>
 
 /// Returns the totals over a dataset, of which this rank evaluates its share. `outputs`: the outputs of the model. If a rank is asked
 /// to stop, it leaves the rest out, unless other ranks wait for it there. All ranks then stop: `saver` saves a checkpoint and throws
-/// Stopped.
+/// Stopped. `metrics`: are computed, too.
 template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, class Checkpoints>
-[[nodiscard]] engine::Totals evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const plan::Plan& plan, Index inputs,
-                                      Index outputs, Checkpoints& saver, const checkpoint::Position& at) {
+[[nodiscard]] Evaluation evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const plan::Plan& plan, Index inputs,
+                                  Index outputs, Checkpoints& saver, const checkpoint::Position& at, std::span<const metric::Any> metrics) {
   std::array<double, 4> sums{};
+  metric::States states{metrics, outputs};
   for (DatasetChunks chunks{data, plan.share, engine.evaluation_rows()}; chunks.next();) {
     if (saver.is_asked_to_stop() && evaluates_alone(plan)) break;
     check_targets(loss, chunks.targets(), chunks.samples(), outputs, std::nullopt);
@@ -56,11 +60,17 @@ template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, cl
     sums[0] += totals.loss;
     sums[1] += totals.correct;
     sums[2] += totals.rows;
+    if (!metrics.empty()) states.add(engine.evaluated_output(), chunks.targets());
   }
   sums[3] = saver.is_asked_to_stop() ? 1 : 0;
   engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span<double>{sums}, comm::Sum{});
   if (sums[3] > 0) saver.stop(at);
-  return {sums[0], sums[1], sums[2]};
+  if (!metrics.empty() && world.size() > 1) {
+    std::vector<double> all(states.own().size() * as_size(world.size()));
+    engine::HostCalls{world, engine.stage().device()}.all_gather(states.own(), std::span{all});
+    states.set_all(all);
+  }
+  return {{sums[0], sums[1], sums[2]}, states.results()};
 }
 
 }  // namespace pdp::detail

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/train/epoch.hpp>
 
 namespace pdp {
 
@@ -32,15 +33,6 @@ class LineFile {
   };
   std::string path_;
   std::unique_ptr<std::FILE, Close> file_;
-};
-
-/// The results of an epoch. Loss and accuracy are means over the samples of all ranks, each from before the update of its step. They do not
-/// include steps that were skipped; if all were skipped, they are NaN.
-struct Epoch {
-  int number = 0;  // from 0
-  double loss = 0;
-  double accuracy = 0;
-  double seconds = 0;
 };
 
 /// A log with one JSON object per epoch, each on its own line: epoch, loss, accuracy, test_accuracy, seconds. A number that is not finite

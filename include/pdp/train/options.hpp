@@ -5,14 +5,18 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/parts.hpp>
+#include <pdp/data/dataset_view.hpp>
+#include <pdp/metric/any.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/plan/gradient_policy.hpp>
+#include <pdp/train/callback.hpp>
 #include <pdp/train/checkpoint_options.hpp>
 
 namespace pdp {
@@ -46,6 +50,9 @@ struct FitOptions {
   bool shuffle = true;
   bool progress = true;  // shows a progress bar if standard error is a terminal
   CheckpointOptions checkpoint{};
+  data::AnyDataset validation{};       // a pointer to a dataset that each epoch ends with, as in .validation = &held_out; borrowed
+  std::vector<metric::Any> metrics{};  // of the validation set
+  std::vector<Callback> callbacks{};   // called in this order after each epoch
 };
 
 namespace detail {

@@ -20,9 +20,11 @@
 #include <pdp/core/shape.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/metric/any.hpp>
 #include <pdp/plan/instruction.hpp>
 #include <pdp/report/page.hpp>
 #include <pdp/train/describe.hpp>
+#include <pdp/train/learning_rate.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/report_page.hpp>
 #include <pdp/train/trainer.hpp>
@@ -83,14 +85,22 @@ class Report {
     if (page_.record.steps() == traced_) trainer_.trace(false);
     page_.record.step(number, {.loss = totals.mean_loss(),
                                .accuracy = has_accuracy ? totals.accuracy() : not_a_number<double>(),
-                               .rate = rate_of(number),
+                               .rate = detail::learning_rate_of(trainer_.task(), number),
                                .gradient_norm = totals.gradient_norm,
                                .rows = totals.rows,
                                .seconds = totals.seconds});
     is_written_ = false;
   }
   /// Call it after each epoch, as fit() passes it to on_epoch.
-  void epoch(const Epoch& epoch) { page_.record.epoch({epoch.number, epoch.loss, epoch.accuracy, epoch.seconds}); }
+  /// The results of a validation become metrics.
+  void epoch(const Epoch& epoch) {
+    page_.record.epoch({epoch.number, epoch.loss, epoch.accuracy, epoch.seconds});
+    if (!epoch.validation) return;
+    metric("validation loss", epoch.validation->mean_loss());
+    if (has_accuracy) metric("validation accuracy", epoch.validation->accuracy());
+    for (const metric::Result& each : epoch.validation->metrics)
+      if (each.values.size() == 1) metric(each.name, each.value());
+  }
   /// Adds a number that the program has measured after the last step, such as the accuracy on a test set. A metric whose name ends in
   /// "loss" or "accuracy" is drawn together with the loss or the accuracy of the batches, others are drawn alone. Throws ConfigError if
   /// there are more than 16 names.
@@ -116,24 +126,12 @@ class Report {
  private:
   static constexpr bool has_accuracy = std::remove_cvref_t<decltype(std::declval<Trainer&>().task().loss)>::has_classes;
 
-  /// Returns the learning rate of a step; for an optimizer without a member `lr`, the factor of the schedule.
-  [[nodiscard]] double rate_of(std::int64_t step) const {
-    const auto factor = static_cast<double>(trainer_.task().schedule.factor(step));
-    if constexpr (has_rate)
-      return factor * static_cast<double>(trainer_.task().optimizer.lr);
-    else
-      return factor;
-  }
-  static constexpr bool has_rate = requires(const Trainer& trainer) {
-    { trainer.task().optimizer.lr } -> std::convertible_to<double>;
-  };
-
   /// Sets the figures that are known before the first step.
   void describe() {
     constexpr int most = 1024;  // ranks; to describe more takes seconds
     report::Figures& figures = page_.figures;
     figures.has_accuracy = has_accuracy;
-    if (!has_rate) figures.rate_name = "Factor of the learning rate";
+    if (!detail::has_learning_rate<std::remove_cvref_t<decltype(trainer_.task())>>) figures.rate_name = "Factor of the learning rate";
     if (trainer_.world().size() <= most) figures.plan = detail::description_of(trainer_);
     for (const plan::Instruction& each : trainer_.engine().plan().step) figures.instructions.push_back(plan::describe(each));
     page_.describe_environment(detail::backend_of(trainer_.world()), trainer_.world().size(),

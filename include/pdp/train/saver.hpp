@@ -42,6 +42,8 @@ class TrainingPosition {
   /// of range, or if a checkpoint was loaded from the middle of an epoch that cannot be continued with these samples and options.
   /// `resumed`: this fit() has continued from a checkpoint, so epochs of earlier runs of the program count.
   [[nodiscard]] std::int64_t begin_fit(const FitOptions& fit, const TrainerOptions& options, Index samples, bool resumed);
+  /// Ends a fit() before its last epoch: the next one begins with the epoch that follows.
+  void end_early() { epochs_of_fits_ = position_.epoch; }
 
  private:
   checkpoint::Position position_{};

@@ -3,7 +3,6 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,17 +13,19 @@
 #include <pdp/checkpoint/manifest.hpp>
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/data/dataset_requirements.hpp>
-#include <pdp/data/loader.hpp>
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/collect.hpp>
 #include <pdp/engine/engine.hpp>
 #include <pdp/engine/world.hpp>
+#include <pdp/metric/any.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checked_plan.hpp>
 #include <pdp/train/dataset_checks.hpp>
+#include <pdp/train/epoch.hpp>
 #include <pdp/train/epoch_run.hpp>
 #include <pdp/train/evaluation.hpp>
+#include <pdp/train/fit_run.hpp>
 #include <pdp/train/instances.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/options.hpp>
@@ -50,6 +51,7 @@ class Trainer {
                 "strategy::Strategy requires");
   using Model =
       decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
+  friend detail::FitRun<Trainer>;
   // A non-deduced context: the guides in trainer_guides.hpp, not the constructors, deduce the types and say which argument does not fit.
   using World = std::type_identity_t<C>;
   using Engine = engine::Engine<typename engine::World<C, D>::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
@@ -110,7 +112,7 @@ class Trainer {
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
-    engine_.start({rows, targets, global_rows}, factor, {.stops = stops_, .saves = saver_.is_busy()});
+    engine_.start({rows, targets, global_rows}, factor, {.stops = stops_, .saves = saver_.is_busy(), .ends = ends_});
   }
   Totals finish() { return engine_.finish(); }
   /// Asks to stop: Totals::stops of the next step is above 0 on every rank. fit() throws Stopped after that step.
@@ -119,61 +121,32 @@ class Trainer {
   /// Trains on a dataset for some epochs. The order of an epoch and its global batches depend on the seed alone. Called again, it continues
   /// with the next epoch. Saves checkpoints, and continues from the newest one, if the options name a folder. Throws ShapeError if the
   /// dataset does not fit, and LabelError, with the numbers of the step and of the sample, if a class is out of range.
-  /// Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. A GPU that replays
-  /// steps as graphs gets the next step before the host knows the totals of the last one, except with on_step or NonFinite::stop.
+  ///
+  /// After each epoch, evaluates the validation set with the metrics, and calls the callbacks of the options. Returns the results of the
+  /// epochs. Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. They may
+  /// return Next::stop on any rank. Then fit() ends on all ranks: after the next step, or after the epoch. A GPU that replays steps as graphs
+  /// gets the next step before the host knows the totals of the last one, except with on_step or NonFinite::stop.
   template <data::Dataset Data, class OnEpoch, class OnStep>
-  void fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
+  std::vector<Epoch> fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
     agree(detail::arguments_of(data, fit, position_.get().epoch));
     const Index outputs = detail::check_shapes(task_, input_, data);
+    if (fit.validation) detail::check_shapes(task_, input_, fit.validation.template with_targets<Target>());
     const typename Checkpoints::Use saving{saver_, fit.checkpoint};
-    checkpoint::Position& at = position_.get();
-    const std::int64_t end = position_.begin_fit(fit, options_, data.size(), engine_.steps() == 0 && saver_.resume(saver_.folder(), at));
-    stops_ = false;
-    const bool runs_ahead = !saver_.watches_steps() && std::same_as<std::remove_cvref_t<OnStep>, detail::Unwatched> &&
-                            !D::uses_host_memory && options_.non_finite != plan::NonFinite::stop;
-    data::Loader<Data> loader{data, data::Sampler{data.size(), options_.global_batch, options_.seed, fit.shuffle}, plan_.share};
-    while (at.epoch < end) {
-      EpochRun run{at, loader.steps(), fit.progress && world_->rank() == 0};
-      std::optional<typename Engine::Pending> before;
-      loader.start(at.epoch, at.batch);
-      for (const auto* batch = loader.next(); batch != nullptr;) {
-        prepare_step([&] {
-          detail::check_targets(task_.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
-                                engine_.steps());
-        });
-        stops_ = stops_ || saver_.is_asked_to_stop();
-        start(batch->x, batch->y, batch->global_rows);
-        if (runs_ahead) {
-          auto started = engine_.pending();
-          batch = loader.next();
-          if (before && run.count(engine_.finish(*before))) batch = nullptr;
-          before = std::move(started);
-        } else {
-          batch = loader.next();  // prefetches while a device computes
-          const Totals totals = finish();
-          if (run.count(totals)) batch = nullptr;
-          on_step(engine_.steps() - 1, totals);
-          saver_.after_step(at, loader.steps(), totals);
-        }
-      }
-      if (before) run.count(engine_.finish(*before));
-      if (run.must_stop() && at.batch < loader.steps()) saver_.stop(at);
-      on_epoch(run.end());
-      saver_.after_epoch(at);
-      if (run.must_stop()) saver_.stop(at);
-    }
-    saver_.end(at);
+    const bool resumes = engine_.steps() == 0 && saver_.resume(saver_.folder(), position_.get());
+    const std::int64_t end = position_.begin_fit(fit, options_, data.size(), resumes);
+    stops_ = ends_ = false;
+    return detail::FitRun{*this, fit, resumes}.run(data, end, outputs, on_epoch, on_step);
   }
   template <data::Dataset Data, class OnEpoch>
-  void fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
-    fit(data, options, on_epoch, detail::Unwatched{});
+  std::vector<Epoch> fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
+    return fit(data, options, on_epoch, detail::Unwatched{});
   }
   /// Trains in the same way, and prints a line on standard output for each epoch.
   template <data::Dataset Data>
-  void fit(const Data& data, const FitOptions& options) {
-    fit(data, options, [this](const Epoch& epoch) { print_epoch(*world_, epoch); });
+  std::vector<Epoch> fit(const Data& data, const FitOptions& options) {
+    return fit(data, options, [this](const Epoch& epoch) { print_epoch(*world_, epoch); });
   }
 
   /// Does not compile; the static_asserts say what the dataset lacks.
@@ -182,17 +155,17 @@ class Trainer {
     static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
   }
 
-  /// Returns the totals over a dataset, on every rank. Each rank evaluates its share. Throws ShapeError as fit() does.
+  /// Returns the totals over a dataset and the metrics, on every rank. Each rank evaluates its share. Throws ShapeError as fit() does.
   /// Called in a fit(), also throws Stopped.
   template <data::Dataset Data>
-  [[nodiscard]] Totals evaluate(const Data& data) {
+  [[nodiscard]] Evaluation evaluate(const Data& data, std::span<const metric::Any> metrics = {}) {
     check_agreement(*world_, engine_.stage().device(),
                     {.call = TrainerCall::evaluate, .samples = data.size(), .sample = data.sample_shape(), .target = data.target_shape()});
     const Index outputs = detail::check_shapes(task_, input_, data);
-    return detail::evaluate(*world_, engine_, task_.loss, data, plan_, input_.elements(), outputs, saver_, position_.get());
+    return detail::evaluate(*world_, engine_, task_.loss, data, plan_, input_.elements(), outputs, saver_, position_.get(), metrics);
   }
   template <class Data>
-  requires(!data::Dataset<Data>) [[nodiscard]] Totals evaluate(const Data&) {
+  requires(!data::Dataset<Data>) [[nodiscard]] Evaluation evaluate(const Data&, std::span<const metric::Any> = {}) {
     static_cast<void>(data::detail::DatasetRequirements<Data>::hold);
     return {};
   }
@@ -293,6 +266,7 @@ class Trainer {
   Engine engine_;
   bool agreed_ = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
   bool stops_ = false;   // this rank asks to stop after the next step
+  bool ends_ = false;    // a callback of this rank ends fit() after the next step
   TrainingPosition position_{options_};
   Checkpoints saver_{*world_, engine_};
 };

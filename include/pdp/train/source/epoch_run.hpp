@@ -28,7 +28,8 @@ PDP_INLINE bool EpochRun::count(const engine::Totals& totals) {
   progress_.show(as_int(at_->epoch), ++at_->batch, steps_,
                  engine::Totals{at_->epoch_loss, at_->epoch_correct, at_->epoch_rows}.mean_loss());
   stops_ = stops_ || totals.stops > 0;
-  return stops_;
+  ends_ = ends_ || totals.ends > 0;
+  return stops_ || ends_;
 }
 
 PDP_INLINE Epoch EpochRun::end() {

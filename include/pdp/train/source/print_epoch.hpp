@@ -16,7 +16,12 @@ namespace pdp::detail {
 PDP_INLINE std::string decimal(double value) { return is_finite(value) ? fmt::format("{:.4f}", value) : text(value); }
 
 PDP_INLINE std::string epoch_line(const Epoch& epoch) {
-  return fmt::format("### Epoch {} || loss {} || performance {}", epoch.number, decimal(epoch.loss), decimal(epoch.accuracy));
+  std::string line = fmt::format("### Epoch {} || loss {} || performance {}", epoch.number, decimal(epoch.loss), decimal(epoch.accuracy));
+  if (!epoch.validation) return line;
+  line += fmt::format(" || validation loss {}", decimal(epoch.validation->mean_loss()));
+  for (const metric::Result& each : epoch.validation->metrics)
+    if (each.values.size() == 1) line += fmt::format(" || {} {}", each.name, decimal(each.value()));
+  return line;
 }
 
 }  // namespace pdp::detail

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <variant>
+
+#include <pdp/core/error.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/data/dataset.hpp>
+
+namespace pdp::data {
+
+/// A dataset of any type with these targets, which it borrows.
+template <TargetElement T>
+class DatasetView {
+ public:
+  using Target = T;
+
+  template <class Data>
+  requires(!std::same_as<Data, DatasetView> && Dataset<Data> &&
+           std::same_as<typename Data::Target, Target>) explicit DatasetView(const Data& data)
+      : data_{&data},
+        size_{[](const void* of) { return static_cast<const Data*>(of)->size(); }},
+        sample_shape_{[](const void* of) { return static_cast<const Data*>(of)->sample_shape(); }},
+        target_shape_{[](const void* of) { return static_cast<const Data*>(of)->target_shape(); }},
+        gather_{[](const void* of, std::span<const Index> which, std::span<float> x, std::span<Target> y) {
+          static_cast<const Data*>(of)->gather(which, x, y);
+        }} {}
+
+  [[nodiscard]] Index size() const { return size_(data_); }
+  [[nodiscard]] Shape sample_shape() const { return sample_shape_(data_); }
+  [[nodiscard]] Shape target_shape() const { return target_shape_(data_); }
+  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const { gather_(data_, which, x, y); }
+
+ private:
+  const void* data_;
+  Index (*size_)(const void*);
+  Shape (*sample_shape_)(const void*);
+  Shape (*target_shape_)(const void*);
+  void (*gather_)(const void*, std::span<const Index>, std::span<float>, std::span<Target>);
+};
+
+/// A pointer to a dataset of any type, or to none.
+class AnyDataset {
+ public:
+  AnyDataset() = default;
+  template <Dataset Data>
+  AnyDataset(const Data* data) {
+    if (data != nullptr) view_.template emplace<DatasetView<typename Data::Target>>(*data);
+  }
+
+  [[nodiscard]] explicit operator bool() const { return view_.index() > 0; }
+  /// Returns the dataset. Throws ConfigError if there is none, or if its targets are of another type.
+  template <TargetElement Target>
+  [[nodiscard]] const DatasetView<Target>& with_targets() const {
+    if (const auto* view = std::get_if<DatasetView<Target>>(&view_)) return *view;
+    const auto of = [](bool classes) { return classes ? "classes (std::int32_t)" : "numbers (float)"; };
+    if (!*this) throw ConfigError{"there is no dataset"};
+    throw ConfigError{text("the targets of the dataset are ", of(!std::same_as<Target, std::int32_t>), ", but the loss takes ",
+                           of(std::same_as<Target, std::int32_t>))};
+  }
+
+ private:
+  std::variant<std::monostate, DatasetView<std::int32_t>, DatasetView<float>> view_;
+};
+
+static_assert(Dataset<DatasetView<float>> && Dataset<DatasetView<std::int32_t>>);
+
+}  // namespace pdp::data

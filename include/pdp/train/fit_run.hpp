@@ -1,0 +1,148 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <pdp/checkpoint/manifest.hpp>
+#include <pdp/comm/operation.hpp>
+#include <pdp/core/cast.hpp>
+#include <pdp/core/device.hpp>
+#include <pdp/data/loader.hpp>
+#include <pdp/engine/groups.hpp>
+#include <pdp/train/callback.hpp>
+#include <pdp/train/dataset_checks.hpp>
+#include <pdp/train/epoch.hpp>
+#include <pdp/train/epoch_run.hpp>
+#include <pdp/train/learning_rate.hpp>
+#include <pdp/train/options.hpp>
+
+namespace pdp::detail {
+
+/// A fit() of a trainer, which it borrows: the loop over epochs and steps. Trainer::fit documents it.
+template <class Trainer>
+class FitRun final : private FitContext {
+  using Target = typename Trainer::Target;
+  using Engine = std::remove_cvref_t<decltype(std::declval<Trainer&>().engine())>;
+
+ public:
+  /// `is_continued`: a checkpoint has been loaded for this fit().
+  FitRun(Trainer& trainer, const FitOptions& options, bool is_continued)
+      : trainer_{trainer}, options_{options}, is_continued_{is_continued} {}
+
+  /// Trains until the end of epoch `end` - 1. `outputs`: number of model outputs. Returns the results of the epochs.
+  template <class Data, class OnEpoch, class OnStep>
+  std::vector<Epoch> run(const Data& data, std::int64_t end, Index outputs, OnEpoch& on_epoch, OnStep& on_step) {
+    std::vector<Epoch> history;
+    checkpoint::Position& at = trainer_.position_.get();
+    constexpr bool epochs_answer = !std::is_void_v<std::invoke_result_t<OnEpoch&, const Epoch&>>;
+    Next next = agree(call([&](const Callback& callback) { return callback.begin(*this); }), false);
+    data::Loader<Data> loader{data, data::Sampler{data.size(), trainer_.options_.global_batch, trainer_.options_.seed, options_.shuffle},
+                              trainer_.plan_.share};
+    while (at.epoch < end && next == Next::proceed) {
+      EpochRun run{at, loader.steps(), options_.progress && rank() == 0};
+      run_steps(loader, run, outputs, on_step);
+      if (at.batch < loader.steps()) {
+        if (run.must_stop()) trainer_.saver_.stop(at);
+        break;  // a callback has ended the training within the epoch
+      }
+      Epoch& epoch = history.emplace_back(run.end());
+      epoch.learning_rate = learning_rate_of(trainer_.task_, trainer_.engine_.steps() - 1);
+      if (options_.validation) epoch.validation = trainer_.evaluate(options_.validation.template with_targets<Target>(), options_.metrics);
+      next = answer_of(on_epoch, std::as_const(epoch));
+      const Next others = call([&](const Callback& callback) { return callback(epoch, *this); });
+      next = agree(std::max({next, others, run.ends() ? Next::stop : Next::proceed}), epochs_answer);
+      trainer_.saver_.after_epoch(at);
+      if (run.must_stop()) trainer_.saver_.stop(at);
+    }
+    if (at.epoch < end) trainer_.position_.end_early();
+    trainer_.saver_.end(at);
+    for (const Callback& each : options_.callbacks) each.end(*this);
+    return history;
+  }
+
+ private:
+  /// Runs the steps that the current epoch still has, or fewer if a rank asks to stop or a callback ends the training.
+  template <class Loader, class OnStep>
+  void run_steps(Loader& loader, EpochRun& run, Index outputs, OnStep& on_step) {
+    auto& saver = trainer_.saver_;
+    Engine& engine = trainer_.engine_;
+    checkpoint::Position& at = trainer_.position_.get();
+    const bool runs_ahead = !saver.watches_steps() && std::same_as<OnStep, Unwatched> &&
+                            !std::remove_cvref_t<decltype(engine.stage().device())>::uses_host_memory &&
+                            trainer_.options_.non_finite != plan::NonFinite::stop;
+    std::optional<typename Engine::Pending> before;
+    loader.start(at.epoch, at.batch);
+    for (const auto* batch = loader.next(); batch != nullptr;) {
+      trainer_.prepare_step([&] {
+        check_targets(trainer_.task_.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
+                      engine.steps());
+      });
+      trainer_.stops_ = trainer_.stops_ || saver.is_asked_to_stop();
+      trainer_.start(batch->x, batch->y, batch->global_rows);
+      if (runs_ahead) {
+        auto started = engine.pending();
+        batch = loader.next();
+        if (before && run.count(engine.finish(*before))) batch = nullptr;
+        before = std::move(started);
+      } else {
+        batch = loader.next();  // prefetches while a device computes
+        const auto totals = trainer_.finish();
+        if (run.count(totals)) batch = nullptr;
+        if (answer_of(on_step, engine.steps() - 1, totals) == Next::stop) trainer_.ends_ = true;
+        saver.after_step(at, loader.steps(), totals);
+      }
+    }
+    if (before) run.count(engine.finish(*before));
+  }
+
+  /// Calls all callbacks. Returns `stop` if one answers so.
+  template <class F>
+  Next call(const F& each) {
+    Next answer = Next::proceed;
+    for (const Callback& callback : options_.callbacks) answer = std::max(answer, each(callback));
+    return answer;
+  }
+  /// Returns `stop` if a rank answers so. Sends a message only if there are callbacks, or if `answers`: fit()'s own on_epoch does.
+  Next agree(Next own, bool answers) {
+    if (options_.callbacks.empty() && !answers) return own;
+    std::int64_t answer = own == Next::stop ? 1 : 0;
+    engine::HostCalls{*trainer_.world_, trainer_.engine_.stage().device()}.all_reduce(std::span{&answer, 1}, comm::Max{});
+    return answer > 0 ? Next::stop : Next::proceed;
+  }
+
+  [[nodiscard]] int rank() const override { return trainer_.world_->rank(); }
+  [[nodiscard]] bool is_continued() const override { return is_continued_; }
+  [[nodiscard]] checkpoint::Values& values() override { return trainer_.values(); }
+  [[nodiscard]] std::vector<std::byte> own_parameters() override {
+    std::vector<std::byte> bytes;
+    auto& stage = trainer_.engine_.stage();
+    stage.for_each_kept([&]<class E>(const auto&, Index, std::span<E> values) {
+      const auto& read = on_host(stage.device(), std::span<const E>{values});
+      const auto from = std::as_bytes(std::span<const E>{read});
+      bytes.insert(bytes.end(), from.begin(), from.end());
+    });
+    return bytes;
+  }
+  void set_own_parameters(std::span<const std::byte> bytes) override {
+    auto& stage = trainer_.engine_.stage();
+    stage.for_each_kept([&]<class E>(const auto&, Index, std::span<E> values) {
+      std::vector<E> read(values.size());
+      const auto to = std::as_writable_bytes(std::span{read});
+      std::ranges::copy(bytes.first(to.size()), to.begin());
+      bytes = bytes.subspan(to.size());
+      upload(stage.device(), std::span<const E>{read}, values.data());
+    });
+  }
+
+  Trainer& trainer_;
+  const FitOptions& options_;
+  bool is_continued_;
+};
+
+}  // namespace pdp::detail

@@ -1,0 +1,6 @@
+// error: pdp: a callback of fit.. must return nothing, or pdp::Next::proceed or pdp::Next::stop; it returns something else, which would be ignored
+#include <pdp/train/callback.hpp>
+
+pdp::Callback below(double loss) {
+  return [loss](const pdp::Epoch& epoch) { return epoch.loss < loss; };
+}
