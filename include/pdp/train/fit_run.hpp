@@ -40,6 +40,7 @@ class FitRun final : private FitContext {
   std::vector<Epoch> run(const Data& data, std::int64_t end, Index outputs, OnEpoch& on_epoch, OnStep& on_step) {
     std::vector<Epoch> history;
     checkpoint::Position& at = trainer_.position_.get();
+    history.reserve(as_size(std::clamp<std::int64_t>(end - at.epoch, 0, 1000)));  // so that few epochs allocate
     constexpr bool epochs_answer = !std::is_void_v<std::invoke_result_t<OnEpoch&, const Epoch&>>;
     Next next = agree(call([&](const Callback& callback) { return callback.begin(*this); }), false);
     data::Loader<Data> loader{data, data::Sampler{data.size(), trainer_.options_.global_batch, trainer_.options_.seed, options_.shuffle},
