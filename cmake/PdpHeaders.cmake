@@ -205,10 +205,14 @@ set(pdp_headers
     pdp/data/input.hpp
     pdp/data/loader.hpp
     pdp/data/mnist.hpp
+    pdp/data/part_batches.hpp
+    pdp/data/part_sampler.hpp
+    pdp/data/per_rank.hpp
     pdp/data/replace_file.hpp
     pdp/data/safetensors_events.hpp
     pdp/data/safetensors_header.hpp
     pdp/data/sampler.hpp
+    pdp/data/share_order.hpp
     pdp/data/shown.hpp
     pdp/data/source/classification.hpp
     pdp/data/source/dataset.hpp
@@ -218,8 +222,11 @@ set(pdp_headers
     pdp/data/source/input.hpp
     pdp/data/source/loader.hpp
     pdp/data/source/mnist.hpp
+    pdp/data/source/part_batches.hpp
+    pdp/data/source/part_sampler.hpp
     pdp/data/source/replace_file.hpp
     pdp/data/source/sampler.hpp
+    pdp/data/source/share_order.hpp
     pdp/data/source/shown.hpp
     pdp/engine/batch.hpp
     pdp/engine/batch_input.hpp

@@ -25,8 +25,11 @@
 #include <pdp/data/source/input.hpp>
 #include <pdp/data/source/loader.hpp>
 #include <pdp/data/source/mnist.hpp>
+#include <pdp/data/source/part_batches.hpp>
+#include <pdp/data/source/part_sampler.hpp>
 #include <pdp/data/source/replace_file.hpp>
 #include <pdp/data/source/sampler.hpp>
+#include <pdp/data/source/share_order.hpp>
 #include <pdp/data/source/shown.hpp>
 
 namespace pdp::data {

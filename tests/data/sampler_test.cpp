@@ -115,14 +115,28 @@ TEST_CASE("shard_rows returns contiguous rows whose borders are rounded down", "
   static_assert(data::shard_rows(0, {1, 2}).size() == 0);
 }
 
-TEST_CASE("Sampler rejects a global batch below 1 or above the samples, with numbers and advice", "[data][sampler]") {
+TEST_CASE("Sampler makes one short batch of fewer samples than a global batch", "[data][sampler]") {
+  Sampler sampler{3, 1000, 1};
+  CHECK(sampler.steps() == 1);
+  CHECK(sampler.largest_share({0, 2}) == 2);
+  for (const Index epoch : {0, 1}) {
+    sampler.start(epoch);
+    auto order = epoch_order(sampler);
+    std::ranges::sort(order);
+    CHECK(order == counted(3));
+    CHECK(sampler.share(0, {1, 2}).size() == 2);
+    CHECK(sampler.share(0, {0, 1000}).empty());
+  }
+}
+
+TEST_CASE("Sampler rejects a global batch or a training set of less than 1 sample, with numbers", "[data][sampler]") {
   const auto make = [](Index samples, Index global_batch) {
     return files::message_of<pdp::ConfigError>([&] { Sampler{samples, global_batch, 1}; });
   };
   CHECK(!make(10, 10));
-  CHECK_THAT(make(10, 0).value(), Contains("expected a global batch of 1 sample or more, found 0") && Contains("from 1 to 10"));
+  CHECK_THAT(make(10, 0).value(), StartsWith("expected a global batch of 1 sample or more, found 0."));
   CHECK_THAT(make(10, -5).value(), Contains("found -5"));
-  CHECK_THAT(make(10, 11).value(), Contains("at most 10") && Contains("found 11") && Contains("fewer ranks"));
+  CHECK(!make(10, 11));
   CHECK_THAT(make(0, 1).value(), Contains("training set of 1 sample or more, found 0"));
 }
 

@@ -67,10 +67,10 @@ TEST_CASE("mnist_ddp exits with code 1 and one line if its data are missing, mal
     write_digits(data, 20, std::string(19, '\0') + '\x0b');
     check_error(train(), 1, {"11"});
   }
-  SECTION("a global batch larger than the training set, and more ranks than samples") {
+  SECTION("a global batch larger than the training set, and more ranks than samples, are no error") {
     write_digits(data, 20, std::string(20, '\x03'));
-    check_error(train(), 1, {"256", "18"});
-    check_error(run("mnist_ddp", {"--threads", "19", "--batch-size", "1", "--data", data}), 1, {"19", "18"});
+    CHECK(train().code == 0);
+    CHECK(run("mnist_ddp", {"--threads", "19", "--batch-size", "1", "--epochs", "1", "--data", data}).code == 0);
   }
 }
 

@@ -76,7 +76,7 @@ class ShapeError : public Error {
   ~ShapeError() override;
 };
 
-/// A setting that cannot work: an empty world, a batch larger than the training set.
+/// A setting that cannot work: an empty world, an empty training set.
 class ConfigError : public Error {
  public:
   explicit ConfigError(const std::string& message);

@@ -28,6 +28,8 @@ concept TargetElement = std::same_as<T, std::int32_t> || std::same_as<T, float>;
 /// [which.size(), sample_shape()] and `y` is [which.size(), target_shape()], both row-major. It throws ShapeError if a span has the wrong
 /// size or a number in `which` is out of range. It is const and may be called on another thread. The loader and the user each keep a copy
 /// of the dataset, so copies must be cheap.
+///
+/// All ranks of a training give a dataset with equal values, or each rank wraps a part of its own in PerRank.
 template <class D>
 concept Dataset = std::copyable<D> && TargetElement<typename D::Target> &&
     requires(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y) {

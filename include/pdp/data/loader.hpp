@@ -8,19 +8,20 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset.hpp>
-#include <pdp/data/sampler.hpp>
+#include <pdp/data/share_order.hpp>
 
 namespace pdp::data {
 
 /// One shard's share of a global batch. The loader owns the memory of the spans, which are valid until the next call of next() or start().
 template <TargetElement Target>
 struct Batch {
-  std::span<const float> x;          // [rows, sample_shape]
-  std::span<const Target> y;         // [rows, target_shape]
-  Index step = 0;                    // number of the global batch within the epoch, from 0
-  Index rows = 0;                    // of this share; may be 0
-  Index global_rows = 0;             // of all shares together
-  std::span<const Index> samples{};  // the sample numbers of the rows
+  std::span<const float> x;             // [rows, sample_shape]
+  std::span<const Target> y;            // [rows, target_shape]
+  Index step = 0;                       // number of the global batch within the epoch, from 0
+  Index rows = 0;                       // of this share; may be 0
+  Index global_rows = 0;                // of all shares together
+  std::span<const Index> samples{};     // the sample numbers of the rows
+  std::span<const Index> share_rows{};  // the rows of each share, if the dataset lies in parts; else empty
 };
 
 namespace detail {
@@ -37,7 +38,7 @@ class Prefetch {
     Index x_of_sample = 0, y_of_sample = 0;  // elements per sample
   };
 
-  Prefetch(const Source& source, Sampler sampler, Shard shard);
+  Prefetch(const Source& source, AnySampler sampler, Shard shard);
   ~Prefetch();
 
   [[nodiscard]] Index steps() const;
@@ -65,8 +66,9 @@ class Loader {
  public:
   using Target = typename D::Target;
 
-  /// Throws ConfigError if the sampler's number of samples is not the size of the dataset, or the shard is invalid.
-  Loader(D data, Sampler sampler, Shard shard = {}) : data_{std::move(data)}, prefetch_{source(data_), std::move(sampler), shard} {}
+  /// Throws ConfigError if the sampler's number of samples is not the size of the dataset, or the shard is invalid or not that of the
+  /// sampler.
+  Loader(D data, AnySampler sampler, Shard shard = {}) : data_{std::move(data)}, prefetch_{source(data_), std::move(sampler), shard} {}
 
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset.hpp>
@@ -26,11 +28,17 @@ constexpr Rows shard_rows(Index rows, Shard shard) { return {rows * shard.index 
 /// Throws ConfigError unless 0 <= index < count.
 void check_shard(Shard shard);
 
-/// The order of the samples in each epoch, cut into global batches. The last batch of an epoch may be short; it is not dropped. The order
-/// depends only on (samples, seed, epoch): it is the same for every number of shards and on every platform.
+/// Returns the key of the order of samples in an epoch.
+[[nodiscard]] random::Key order_key(std::uint64_t seed, Index epoch);
+/// Fills a list with the numbers from 0 on: in the order of `key` if shuffled, else in ascending order.
+void put_in_order(std::span<Index> list, bool shuffled, random::Key key);
+
+/// The order of the samples in each epoch, cut into global batches. The last batch of an epoch may be short; it is not dropped. If there
+/// are fewer samples than global_batch, an epoch is one short batch. The order depends only on (samples, seed, epoch): it is the same for
+/// every number of shards and on every platform.
 class Sampler {
  public:
-  /// Starts epoch 0. Throws ConfigError unless 1 <= global_batch <= samples. Allocates its memory here and none later.
+  /// Starts epoch 0. Throws ConfigError unless samples >= 1 and global_batch >= 1. Allocates its memory here and none later.
   Sampler(Index samples, Index global_batch, std::uint64_t seed, bool shuffle = true);
 
   [[nodiscard]] Index samples() const { return as_index(order_.size()); }
@@ -41,7 +49,7 @@ class Sampler {
   [[nodiscard]] Index steps() const { return (samples() + global_batch_ - 1) / global_batch_; }
 
   /// Returns the number of rows in the largest share of a shard: the capacity that a buffer needs.
-  [[nodiscard]] Index largest_share(Shard shard) const { return (global_batch_ + shard.count - 1) / shard.count; }
+  [[nodiscard]] Index largest_share(Shard shard) const { return (std::min(global_batch_, samples()) + shard.count - 1) / shard.count; }
 
   /// Orders the samples for an epoch. Spans that were returned before show the new order.
   void start(Index epoch);

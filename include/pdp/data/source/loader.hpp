@@ -18,22 +18,22 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/data/dataset.hpp>
 #include <pdp/data/loader.hpp>
-#include <pdp/data/sampler.hpp>
+#include <pdp/data/share_order.hpp>
 
 namespace pdp::data::detail {
 
 template <TargetElement Target>
 class Prefetch<Target>::State {
  public:
-  State(const Source& source, Sampler sampler, Shard shard) : source_{source}, sampler_{std::move(sampler)}, shard_{shard} {
-    check_shard(shard_);
+  State(const Source& source, AnySampler sampler, Shard shard) : source_{source}, sampler_{std::move(sampler), shard} {
     if (sampler_.samples() != source_.samples)
       throw ConfigError{text("expected a sampler over the ", source_.samples, " samples of the dataset, found one over ",
                              sampler_.samples(), ". Make it with the dataset's size().")};
-    const Index rows = sampler_.largest_share(shard_);
+    const Index rows = sampler_.largest_share();
     for (Slot& slot : slots_) {
       slot.x.resize(as_size(rows * source_.x_of_sample));
       slot.y.resize(as_size(rows * source_.y_of_sample));
+      slot.share_rows.resize(as_size(sampler_.counted_shares()));
     }
     worker_ = std::jthread{[this](std::stop_token stop) { work(stop); }};
   }
@@ -69,6 +69,7 @@ class Prefetch<Target>::State {
   struct Slot {
     std::vector<float> x;
     std::vector<Target> y;
+    std::vector<Index> share_rows;
     Batch<Target> batch;
   };
 
@@ -99,16 +100,15 @@ class Prefetch<Target>::State {
 
   void gather(Index step) {
     Slot& to = slot(step);
-    const auto which = sampler_.share(step, shard_);
+    const auto which = sampler_.share(step);
     const std::span x = std::span{to.x}.first(which.size() * as_size(source_.x_of_sample));
     const std::span y = std::span{to.y}.first(which.size() * as_size(source_.y_of_sample));
     source_.gather(source_.data, which, x, y);
-    to.batch = {x, y, step, as_index(which.size()), as_index(sampler_.batch(step).size()), which};
+    to.batch = {x, y, step, as_index(which.size()), sampler_.global_rows(step, to.share_rows), which, to.share_rows};
   }
 
   Source source_;
-  Sampler sampler_;
-  Shard shard_;
+  ShareOrder sampler_;
   std::array<Slot, 2> slots_;
 
   std::mutex mutex_;  // guards the members below
@@ -125,7 +125,7 @@ class Prefetch<Target>::State {
 };
 
 template <TargetElement Target>
-Prefetch<Target>::Prefetch(const Source& source, Sampler sampler, Shard shard)
+Prefetch<Target>::Prefetch(const Source& source, AnySampler sampler, Shard shard)
     : state_{std::make_unique<State>(source, std::move(sampler), shard)} {}
 template <TargetElement Target>
 Prefetch<Target>::~Prefetch() = default;

@@ -31,15 +31,20 @@ PDP_INLINE std::size_t checked_size(Index samples, Index global_batch) {
   if (samples < 1)
     throw ConfigError{text("expected a training set of 1 sample or more, found ", samples, ". Check where the data comes from.")};
   if (global_batch < 1)
-    throw ConfigError{
-        text("expected a global batch of 1 sample or more, found ", global_batch, ". Choose a batch size from 1 to ", samples, ".")};
-  if (global_batch > samples)
-    throw ConfigError{text("expected a global batch of at most ", samples, ", the size of the training set, found ", global_batch,
-                           ". Choose a smaller batch (the global batch is the batch per rank times the number of ranks), or fewer ranks.")};
+    throw ConfigError{text("expected a global batch of 1 sample or more, found ", global_batch, ". Choose a larger one.")};
   return as_size(samples);
 }
 
 }  // namespace detail
+
+PDP_INLINE random::Key order_key(std::uint64_t seed, Index epoch) { return random::make_key(seed, "order of samples", epoch); }
+
+PDP_INLINE void put_in_order(std::span<Index> list, bool shuffled, random::Key key) {
+  std::iota(list.begin(), list.end(), Index{0});
+  if (!shuffled) return;
+  random::Stream stream{key};
+  for (std::size_t left = list.size(); left > 1; --left) std::swap(list[left - 1], list[stream.below(left)]);  // Fisher-Yates shuffle
+}
 
 PDP_INLINE Sampler::Sampler(Index samples, Index global_batch, std::uint64_t seed, bool shuffle)
     : global_batch_{global_batch}, seed_{seed}, shuffle_{shuffle}, order_(detail::checked_size(samples, global_batch)) {
@@ -48,10 +53,7 @@ PDP_INLINE Sampler::Sampler(Index samples, Index global_batch, std::uint64_t see
 
 PDP_INLINE void Sampler::start(Index epoch) {
   epoch_ = epoch;
-  std::iota(order_.begin(), order_.end(), Index{0});
-  if (!shuffle_) return;
-  random::Stream stream{random::make_key(seed_, "order of samples", epoch)};
-  for (std::size_t left = order_.size(); left > 1; --left) std::swap(order_[left - 1], order_[stream.below(left)]);  // Fisher-Yates shuffle
+  put_in_order(order_, shuffle_, order_key(seed_, epoch));
 }
 
 PDP_INLINE std::span<const Index> Sampler::batch(Index step) const {
