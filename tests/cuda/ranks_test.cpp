@@ -46,6 +46,9 @@ using pdp::Trainer;
 
 namespace {
 
+/// The numbers that a rank gives to a step: none, the rows of all ranks, or also those of each share.
+enum class Given { nothing, global_rows, share_rows };
+
 /// The results of a few steps of two ranks.
 struct Told {
   std::vector<double> losses;
@@ -54,7 +57,7 @@ struct Told {
 };
 /// Trains a classifier on two ranks. `rows` holds the shares of each step, and `graphs` the option of each rank's device.
 Told step_by_step(const strategy::AnyStrategy& strategy, const std::vector<std::array<pdp::Index, 2>>& rows, std::array<bool, 2> graphs,
-                  bool rows_are_known = true) {
+                  Given given = Given::global_rows) {
   const int before = stand_in::graphs_launched();
   const auto told = pdp::testing::ranks<comm::Nccl>(2, [&](comm::Nccl& world) {
     const auto rank = static_cast<std::size_t>(world.rank());
@@ -70,8 +73,10 @@ Told step_by_step(const strategy::AnyStrategy& strategy, const std::vector<std::
       const pdp::Index own_rows = shares[static_cast<std::size_t>(index)], all = count == 1 ? own_rows : shares[0] + shares[1];
       const auto x = support::normal(own_rows * width, index);
       const std::vector<std::int32_t> classes(static_cast<std::size_t>(own_rows), 1);
-      const auto refusal =
-          support::message_of<pdp::ConfigError>([&] { own.losses.push_back(trainer.step(x, classes, rows_are_known ? all : 0).loss); });
+      const auto refusal = support::message_of<pdp::ConfigError>([&] {
+        const std::span share_rows = std::span{shares}.first(given == Given::share_rows ? 2 : 0);
+        own.losses.push_back(trainer.step(x, classes, given == Given::nothing ? 0 : all, share_rows).loss);
+      });
       if (refusal) return Told{own.losses, *refusal};
       if (own.losses.size() == 3) static_cast<void>(trainer.predict(support::normal(width, 0)));  // between recorded steps
     }
@@ -115,9 +120,11 @@ TEST_CASE("Ranks over Nccl record steps only if all do, and reject changed share
   CHECK(refused.losses.size() == 2);
   CHECK_THAT(refused.refusal, Contains("rank 0 has 4 of 9 rows, but had 5 when such a step was recorded") &&
                                   Contains("rank 1 has 5 of 9 rows, but had 4") && Contains("global_rows = 0"));
-  const Told counted = step_by_step(strategy, moved, {true, true}, /*rows_are_known*/ false);
-  CHECK(counted.launched == 2 * 3);
-  CHECK(counted.losses == step_by_step(strategy, moved, {false, false}).losses);
+  for (const Given given : {Given::nothing, Given::share_rows}) {
+    const Told accepted = step_by_step(strategy, moved, {true, true}, given);
+    CHECK(accepted.launched == 2 * 3);
+    CHECK(accepted.losses == step_by_step(strategy, moved, {false, false}).losses);
+  }
 }
 
 TEST_CASE("Channels over Nccl connect before the first step, so an unmatched send blocks no barrier", "[cuda][nccl]") {

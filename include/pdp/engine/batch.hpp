@@ -16,6 +16,7 @@ struct Batch {
   std::span<const Target> targets;
   Index global_rows = 0;   // over all ranks; each rank's share must follow from it. 0: not known, so the ranks count their rows
   bool on_device = false;  // whether x and targets lie in device memory, not in host memory
+  std::span<const Index> share_rows{};  // rows of each share, if they do not follow from global_rows; the same on all ranks
 };
 
 /// A rank's message to the others, which travels with the totals of a step.

@@ -171,7 +171,7 @@ class Engine {
       groups_.world().barrier();
       trace_.begin();
     }
-    rows_.begin(takes_loss_ && counts_ ? batch.x.rows : 0, batch.global_rows);
+    rows_.begin(takes_loss_ && counts_ ? batch.x.rows : 0, batch.global_rows, batch.share_rows);
     if constexpr (!D::uses_host_memory)
       if (!rows_.is_known()) ask_for_rows(batch.x.rows);  // first, as the host cannot read a number in the middle of a replay
     const bool together = step_.has_calls && !trace_.is_on() && graphs_.admits(rows_.split(), batch.x.rows);

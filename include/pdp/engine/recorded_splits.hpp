@@ -13,8 +13,8 @@
 namespace pdp::engine {
 
 /// The splits of rows over ranks for which all ranks record their steps. All ranks record a step and replay a record, or none does, so the
-/// decision depends only on what all of them know. A split is either one number, the rows over all ranks, from which each share follows, or
-/// the numbers of rows of all ranks.
+/// decision depends only on what all of them know. A split is one number, the rows over all ranks, from which each share follows, or the
+/// numbers of rows of all shares or of all ranks.
 class RecordedSplits {
  public:
   /// Adds a split. Returns whether its steps are recorded; at most 32 splits are. Throws ConfigError if this rank's share is not the same
