@@ -477,6 +477,8 @@ set(pdp_headers
     pdp/train/callbacks.hpp
     pdp/train/checked_plan.hpp
     pdp/train/checkpoint_options.hpp
+    pdp/train/collected.hpp
+    pdp/train/data_division.hpp
     pdp/train/dataset_checks.hpp
     pdp/train/dataset_chunks.hpp
     pdp/train/describe.hpp
@@ -497,6 +499,7 @@ set(pdp_headers
     pdp/train/source/agreement.hpp
     pdp/train/source/callbacks.hpp
     pdp/train/source/checked_plan.hpp
+    pdp/train/source/data_division.hpp
     pdp/train/source/dataset_checks.hpp
     pdp/train/source/dataset_chunks.hpp
     pdp/train/source/describe.hpp

@@ -43,6 +43,7 @@ constexpr pdp::Task task{nn::Sequential{nn::Linear{6, 16}, nn::Tanh{}, nn::Linea
                          pdp::optim::Sgd{.lr = 0.2f}};
 constexpr const char* same_calls = "; every rank of a training makes the same calls on its trainer, in the same order";
 constexpr const char* give_same = "; give all ranks the same value";
+constexpr const char* same_data = "; give all ranks the same dataset, or data::PerRank{part} if each rank has a part of its own";
 
 Samples samples(std::size_t count, Shape shape = Shape{6}) {
   return {shape, pdp::testing::normal(count * 6, 11), std::vector<std::int32_t>(count, 1)};
@@ -150,15 +151,16 @@ TEST_CASE("Trainer::fit throws before the first step if one rank has changed its
 }
 
 TEST_CASE("Trainer::fit names the rank that has different arguments or data, on every rank", "[train][agreement]") {
-  const auto check = [](const std::string& words, const Calls& fit) {
-    check_told(told(3, DataParallel{}, fit), "rank 2 was given " + words + give_same);
-    check_told(told<comm::Tcp>(2, Pipeline<>{.micro_batches = 2}, fit), "rank 1 was given " + words + give_same);
+  const auto check = [](const std::string& words, const Calls& fit, const char* remedy = give_same) {
+    check_told(told(3, DataParallel{}, fit), "rank 2 was given " + words + remedy);
+    check_told(told<comm::Tcp>(2, Pipeline<>{.micro_batches = 2}, fit), "rank 1 was given " + words + remedy);
   };
   const auto ignore = [](const pdp::Epoch&) {};
   check("epochs = 5, but rank 0 epochs = 3",
         [&](Trainer& trainer, bool last) { trainer.fit(samples(40), {.epochs = last ? 5 : 3, .progress = false}, ignore); });
-  check("samples in the dataset = 41, but rank 0 samples in the dataset = 40",
-        [&](Trainer& trainer, bool last) { trainer.fit(samples(last ? 41 : 40), quiet, ignore); });
+  check(
+      "samples in the dataset = 41, but rank 0 samples in the dataset = 40",
+      [&](Trainer& trainer, bool last) { trainer.fit(samples(last ? 41 : 40), quiet, ignore); }, same_data);
   check("another shape of samples than rank 0", [&](Trainer& trainer, bool last) {
     trainer.fit(samples(40, last ? Shape{2, 3} : Shape{6}), quiet, ignore);
   });
@@ -180,7 +182,7 @@ TEST_CASE("Trainer names the rank that calls evaluate while the others call fit"
                   }),
              pdp::text("rank 2 calls evaluate, but rank 0 calls fit", same_calls));
   check_told(told(2, DataParallel{}, [](Trainer& trainer, bool last) { static_cast<void>(trainer.evaluate(samples(last ? 30 : 40))); }),
-             pdp::text("rank 1 was given samples in the dataset = 30, but rank 0 samples in the dataset = 40", give_same));
+             pdp::text("rank 1 was given samples in the dataset = 30, but rank 0 samples in the dataset = 40", same_data));
 }
 
 TEST_CASE("Trainer::step accepts different row counts, and makes calls for agreement only the first time", "[train][agreement]") {

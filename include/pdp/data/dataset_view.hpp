@@ -9,6 +9,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset.hpp>
+#include <pdp/data/per_rank.hpp>
 
 namespace pdp::data {
 
@@ -47,11 +48,13 @@ class AnyDataset {
  public:
   AnyDataset() = default;
   template <Dataset Data>
-  AnyDataset(const Data* data) {
+  AnyDataset(const Data* data) : is_per_rank_{data::is_per_rank<Data>} {
     if (data != nullptr) view_.template emplace<DatasetView<typename Data::Target>>(*data);
   }
 
   [[nodiscard]] explicit operator bool() const { return view_.index() > 0; }
+  /// Whether the dataset is a PerRank, of which with_targets() shows the part of this rank.
+  [[nodiscard]] bool is_per_rank() const { return is_per_rank_; }
   /// Returns the dataset. Throws ConfigError if there is none, or if its targets are of another type.
   template <TargetElement Target>
   [[nodiscard]] const DatasetView<Target>& with_targets() const {
@@ -64,6 +67,7 @@ class AnyDataset {
 
  private:
   std::variant<std::monostate, DatasetView<std::int32_t>, DatasetView<float>> view_;
+  bool is_per_rank_ = false;
 };
 
 static_assert(Dataset<DatasetView<float>> && Dataset<DatasetView<std::int32_t>>);

@@ -37,14 +37,15 @@ class Agreement {
  public:
   /// Adds a number that must be bitwise equal on all ranks.
   void number(std::string_view name, std::uint64_t value);
-  void number(std::string_view name, Index value);
+  /// `remedy`: the end of the message if it differs; empty: to give all ranks the same value.
+  void number(std::string_view name, Index value, std::string_view remedy = {});
   void number(std::string_view name, double value);
   /// Adds the call that the numbers belong to.
   void call(TrainerCall value);
   /// Adds a computed number, which may differ in its last bits between processors that round differently.
   void rough(std::string_view name, double value);
-  /// Adds a list of numbers. The ranks compare only a hash of it.
-  void all(std::string_view name, const std::vector<std::int64_t>& values);
+  /// Adds a list of numbers. The ranks compare only a hash of it. `remedy`: as for number().
+  void all(std::string_view name, const std::vector<std::int64_t>& values, std::string_view remedy = {});
 
   /// Throws ConfigError with the same message on every rank if a rank has a value that differs from that of rank 0. Every rank makes this
   /// call.
@@ -57,6 +58,7 @@ class Agreement {
     std::string_view name;
     Kind kind = Kind::whole;
     std::int64_t value = 0;  // for a real number, its bits
+    std::string_view remedy{};
   };
 
   [[nodiscard]] std::vector<std::int64_t> values() const;
@@ -92,8 +94,10 @@ struct CallArguments {
   TrainerCall call = TrainerCall::step;
   Index epochs = 0, epochs_before = 0;
   bool shuffle = false;
-  Index samples = 0;  // in the dataset
+  bool per_rank = false;  // the dataset is a data::PerRank
+  Index samples = 0;      // in the dataset, unless it is a data::PerRank
   Shape sample{}, target{};
+  std::int64_t data = 0;                   // hash of some samples, unless the dataset is a data::PerRank
   std::int64_t parameters = 0;             // hash of the parameters to set
   std::vector<std::int64_t> checkpoint{};  // options, as numbers
 };

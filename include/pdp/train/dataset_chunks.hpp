@@ -14,11 +14,11 @@ namespace pdp {
 
 namespace detail {
 
-/// The sample numbers of a rank's share of a dataset, in chunks of at most `rows`. All ranks have the same number of chunks, of which the
-/// last may be empty.
+/// The sample numbers `own` of a dataset, in chunks of at most `rows`. All ranks have the same number of chunks, of which the last ones may
+/// be empty. `most`: the largest number of samples that a rank has.
 class SampleChunks {
  public:
-  SampleChunks(Index samples, data::Shard share, Index rows);
+  SampleChunks(data::Rows own, Index most, Index rows);
 
   /// Advances to the next chunk. Returns false if there is none left.
   [[nodiscard]] bool next();
@@ -32,16 +32,16 @@ class SampleChunks {
 
 }  // namespace detail
 
-/// Reads a rank's share of a dataset in order, in chunks of at most `rows` samples. All ranks have the same number of chunks, of which the
-/// last may be empty. Borrows the dataset.
+/// Reads the samples `own` of a dataset in order, in chunks of at most `rows` samples. All ranks have the same number of chunks, of which
+/// the last ones may be empty. `most`: the largest number of samples that a rank has. Borrows the dataset.
 template <data::Dataset Data>
 class DatasetChunks {
  public:
   using Target = typename Data::Target;
 
-  DatasetChunks(const Data& data, data::Shard share, Index rows)
+  DatasetChunks(const Data& data, data::Rows own, Index most, Index rows)
       : data_{data},
-        chunks_{data.size(), share, rows},
+        chunks_{own, most, rows},
         inputs_(as_size(rows * data.sample_shape().elements())),
         targets_(as_size(rows * data.target_shape().elements())) {}
 

@@ -16,6 +16,7 @@
 #include <pdp/metric/any.hpp>
 #include <pdp/metric/states.hpp>
 #include <pdp/plan/plan.hpp>
+#include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/dataset_chunks.hpp>
 #include <pdp/train/epoch.hpp>
@@ -45,15 +46,17 @@ template <comm::Communicator C, class Engine>
   return outputs;
 }
 
-/// Returns the totals over a dataset, of which this rank evaluates its share. `outputs`: the outputs of the model. If a rank is asked
-/// to stop, it leaves the rest out, unless other ranks wait for it there. All ranks then stop: `saver` saves a checkpoint and throws
-/// Stopped. `metrics`: are computed, too.
+/// Returns the totals over a dataset, of which this rank evaluates its share, and the metrics. `division`: how the dataset lies on the ranks.
+/// `outputs`: the outputs of the model. If a rank is asked to stop, it leaves the rest out, unless other ranks wait for it there. All ranks
+/// then stop: `saver` saves a checkpoint and throws Stopped.
 template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, class Checkpoints>
-[[nodiscard]] Evaluation evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const plan::Plan& plan, Index inputs,
-                                  Index outputs, Checkpoints& saver, const checkpoint::Position& at, std::span<const metric::Any> metrics) {
+[[nodiscard]] Evaluation evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const DataDivision& division,
+                                  const plan::Plan& plan, Index inputs, Index outputs, Checkpoints& saver, const checkpoint::Position& at,
+                                  std::span<const metric::Any> metrics) {
   std::array<double, 4> sums{};
   metric::States states{metrics, outputs};
-  for (DatasetChunks chunks{data, plan.share, engine.evaluation_rows()}; chunks.next();) {
+  for (DatasetChunks chunks{data, division.rows_of(plan.share), division.most_rows(plan.share.count), engine.evaluation_rows()};
+       chunks.next();) {
     if (saver.is_asked_to_stop() && evaluates_alone(plan)) break;
     check_targets(loss, chunks.targets(), chunks.samples(), outputs, std::nullopt);
     const engine::Totals totals = engine.evaluate({rows_of(chunks.inputs(), inputs), chunks.targets()});

@@ -14,8 +14,10 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/data/loader.hpp>
+#include <pdp/data/per_rank.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/train/callback.hpp>
+#include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/epoch.hpp>
 #include <pdp/train/epoch_run.hpp>
@@ -35,16 +37,15 @@ class FitRun final : private FitContext {
   FitRun(Trainer& trainer, const FitOptions& options, bool is_continued)
       : trainer_{trainer}, options_{options}, is_continued_{is_continued} {}
 
-  /// Trains until the end of epoch `end` - 1. `outputs`: number of model outputs. Returns the results of the epochs.
+  /// Trains until the end of epoch `end` - 1. `division`: how the dataset lies on the ranks. `outputs`: number of model outputs. Returns the results of the epochs.
   template <class Data, class OnEpoch, class OnStep>
-  std::vector<Epoch> run(const Data& data, std::int64_t end, Index outputs, OnEpoch& on_epoch, OnStep& on_step) {
+  std::vector<Epoch> run(const Data& data, const DataDivision& division, std::int64_t end, Index outputs, OnEpoch& on_epoch, OnStep& on_step) {
     std::vector<Epoch> history;
     checkpoint::Position& at = trainer_.position_.get();
     history.reserve(as_size(std::clamp<std::int64_t>(end - at.epoch, 0, 1000)));  // so that few epochs allocate
     constexpr bool epochs_answer = !std::is_void_v<std::invoke_result_t<OnEpoch&, const Epoch&>>;
     Next next = agree(call([&](const Callback& callback) { return callback.begin(*this); }), false);
-    data::Loader<Data> loader{data, data::Sampler{data.size(), trainer_.options_.global_batch, trainer_.options_.seed, options_.shuffle},
-                              trainer_.plan_.share};
+    data::Loader<Data> loader{data, division.sampler(trainer_.options_, options_.shuffle, trainer_.plan_.share), trainer_.plan_.share};
     while (at.epoch < end && next == Next::proceed) {
       EpochRun run{at, loader.steps(), options_.progress && rank() == 0};
       run_steps(loader, run, outputs, on_step);
@@ -54,7 +55,7 @@ class FitRun final : private FitContext {
       }
       Epoch& epoch = history.emplace_back(run.end());
       epoch.learning_rate = learning_rate_of(trainer_.task_, trainer_.engine_.steps() - 1);
-      if (options_.validation) epoch.validation = trainer_.evaluate(options_.validation.template with_targets<Target>(), options_.metrics);
+      if (options_.validation) epoch.validation = validate();
       next = answer_of(on_epoch, std::as_const(epoch));
       const Next others = call([&](const Callback& callback) { return callback(epoch, *this); });
       next = agree(std::max({next, others, run.ends() ? Next::stop : Next::proceed}), epochs_answer);
@@ -85,7 +86,7 @@ class FitRun final : private FitContext {
                       engine.steps());
       });
       trainer_.stops_ = trainer_.stops_ || saver.is_asked_to_stop();
-      trainer_.start(batch->x, batch->y, batch->global_rows);
+      trainer_.start(batch->x, batch->y, batch->global_rows, batch->share_rows);
       if (runs_ahead) {
         auto started = engine.pending();
         batch = loader.next();
@@ -102,6 +103,11 @@ class FitRun final : private FitContext {
     if (before) run.count(engine.finish(*before));
   }
 
+  [[nodiscard]] Evaluation validate() {
+    const auto& set = options_.validation.template with_targets<Target>();
+    if (options_.validation.is_per_rank()) return trainer_.evaluate(data::PerRank{set}, options_.metrics);
+    return trainer_.evaluate(set, options_.metrics);
+  }
   /// Calls all callbacks. Returns `stop` if one answers so.
   template <class F>
   Next call(const F& each) {

@@ -23,6 +23,7 @@
 #include <pdp/launch/stop_requests.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checkpoint_options.hpp>
+#include <pdp/train/data_division.hpp>
 #include <pdp/train/options.hpp>
 
 namespace pdp {
@@ -41,7 +42,8 @@ class TrainingPosition {
   /// Begins a fit() with a dataset. Returns the number of the epoch before which it ends. Throws ConfigError if the number of epochs is out
   /// of range, or if a checkpoint was loaded from the middle of an epoch that cannot be continued with these samples and options.
   /// `resumed`: this fit() has continued from a checkpoint, so epochs of earlier runs of the program count.
-  [[nodiscard]] std::int64_t begin_fit(const FitOptions& fit, const TrainerOptions& options, Index samples, bool resumed);
+  [[nodiscard]] std::int64_t begin_fit(const FitOptions& fit, const TrainerOptions& options, const detail::DataDivision& data,
+                                       bool resumed);
   /// Ends a fit() before its last epoch: the next one begins with the epoch that follows.
   void end_early() { epochs_of_fits_ = position_.epoch; }
 
@@ -53,9 +55,9 @@ class TrainingPosition {
 
 namespace detail {
 
-/// Returns the arguments of a fit() for the ranks to compare. `before`: the epochs that the trainer has completed.
-template <class Data>
-[[nodiscard]] CallArguments arguments_of(const Data& data, const FitOptions& fit, Index before);
+/// Returns the arguments of a fit() for the ranks to compare. `of_data`: those of its dataset. `before`: the epochs that the trainer has
+/// completed.
+[[nodiscard]] CallArguments arguments_of(CallArguments of_data, const FitOptions& fit, Index before);
 
 }  // namespace detail
 
@@ -63,18 +65,6 @@ template <class Data>
 void check(const CheckpointOptions& options);
 /// Returns the options as numbers, which the ranks compare.
 [[nodiscard]] std::vector<std::int64_t> numbers_of(const CheckpointOptions& options);
-
-template <class Data>
-CallArguments detail::arguments_of(const Data& data, const FitOptions& fit, Index before) {
-  return {.call = TrainerCall::fit,
-          .epochs = fit.epochs,
-          .epochs_before = before,
-          .shuffle = fit.shuffle,
-          .samples = data.size(),
-          .sample = data.sample_shape(),
-          .target = data.target_shape(),
-          .checkpoint = numbers_of(fit.checkpoint)};
-}
 
 /// Saves and loads the checkpoints of a trainer. Borrows the world and the engine. All members are for every rank.
 template <comm::Communicator C, class Engine>

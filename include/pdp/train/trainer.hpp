@@ -14,13 +14,14 @@
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/engine/check_parameters.hpp>
-#include <pdp/engine/collect.hpp>
 #include <pdp/engine/engine.hpp>
 #include <pdp/engine/world.hpp>
 #include <pdp/metric/any.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checked_plan.hpp>
+#include <pdp/train/collected.hpp>
+#include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/epoch.hpp>
 #include <pdp/train/epoch_run.hpp>
@@ -103,24 +104,26 @@ class Trainer {
   /// numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and give the same rows.
   ///
   /// `global_rows`: the rows on all ranks, from which each rank's share must follow, since GPUs replay the step that was recorded for this
-  /// number; 0: unknown. Throws ConfigError, ShapeError, LabelError and NonFiniteGradient.
-  Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
-    start(x, targets, global_rows);
+  /// number; 0: unknown. `share_rows`: the rows of each share, the same on all ranks, if they do not follow from global_rows. Throws
+  /// ConfigError, ShapeError, LabelError and NonFiniteGradient.
+  Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
+    start(x, targets, global_rows, share_rows);
     return finish();
   }
   /// The two halves of step(). After start() the rows and targets may change. finish() waits for the step and returns its totals.
-  void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0) {
+  void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
-    engine_.start({rows, targets, global_rows}, factor, {.stops = stops_, .saves = saver_.is_busy(), .ends = ends_});
+    engine_.start({rows, targets, global_rows, false, share_rows}, factor, {.stops = stops_, .saves = saver_.is_busy(), .ends = ends_});
   }
   Totals finish() { return engine_.finish(); }
   /// Asks to stop: Totals::stops of the next step is above 0 on every rank. fit() throws Stopped after that step.
   void request_stop() { stops_ = true; }
 
-  /// Trains on a dataset for some epochs. The order of an epoch and its global batches depend on the seed alone. Called again, it continues
-  /// with the next epoch. Saves checkpoints, and continues from the newest one, if the options name a folder. Throws ShapeError if the
-  /// dataset does not fit, and LabelError, with the numbers of the step and of the sample, if a class is out of range.
+  /// Trains on a dataset for some epochs. All ranks give the same dataset, or each gives a data::PerRank. The order of an epoch and its
+  /// global batches depend on the seed, and with data::PerRank on the sizes of its parts. Called again, it continues with the next epoch.
+  /// Saves checkpoints, and continues from the newest one, if the options name a folder. Throws ShapeError if the dataset does not fit, and
+  /// LabelError, with the numbers of the step and of the sample, if a class is out of range.
   ///
   /// After each epoch, evaluates the validation set with the metrics, and calls the callbacks of the options. Returns the results of the
   /// epochs. Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. They may
@@ -130,14 +133,15 @@ class Trainer {
   std::vector<Epoch> fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
-    agree(detail::arguments_of(data, fit, position_.get().epoch));
+    agree(detail::arguments_of(detail::arguments_of(TrainerCall::fit, data, options_.seed, world_->size()), fit, position_.get().epoch));
     const Index outputs = detail::check_shapes(task_, input_, data);
     if (fit.validation) detail::check_shapes(task_, input_, fit.validation.template with_targets<Target>());
+    const auto division = detail::division_of(*world_, engine_.stage().device(), data, plan_.share, options_.seed);
     const typename Checkpoints::Use saving{saver_, fit.checkpoint};
     const bool resumes = engine_.steps() == 0 && saver_.resume(saver_.folder(), position_.get());
-    const std::int64_t end = position_.begin_fit(fit, options_, data.size(), resumes);
+    const std::int64_t end = position_.begin_fit(fit, options_, division, resumes);
     stops_ = ends_ = false;
-    return detail::FitRun{*this, fit, resumes}.run(data, end, outputs, on_epoch, on_step);
+    return detail::FitRun{*this, fit, resumes}.run(data, division, end, outputs, on_epoch, on_step);
   }
   template <data::Dataset Data, class OnEpoch>
   std::vector<Epoch> fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
@@ -159,10 +163,11 @@ class Trainer {
   /// Called in a fit(), also throws Stopped.
   template <data::Dataset Data>
   [[nodiscard]] Evaluation evaluate(const Data& data, std::span<const metric::Any> metrics = {}) {
-    check_agreement(*world_, engine_.stage().device(),
-                    {.call = TrainerCall::evaluate, .samples = data.size(), .sample = data.sample_shape(), .target = data.target_shape()});
+    const D& device = engine_.stage().device();
+    check_agreement(*world_, device, detail::arguments_of(TrainerCall::evaluate, data, options_.seed, world_->size()));
     const Index outputs = detail::check_shapes(task_, input_, data);
-    return detail::evaluate(*world_, engine_, task_.loss, data, plan_, input_.elements(), outputs, saver_, position_.get(), metrics);
+    const auto division = detail::division_of(*world_, device, data, plan_.share, options_.seed);
+    return detail::evaluate(*world_, engine_, task_.loss, data, division, plan_, input_.elements(), outputs, saver_, position_.get(), metrics);
   }
   template <class Data>
   requires(!data::Dataset<Data>) [[nodiscard]] Evaluation evaluate(const Data&, std::span<const metric::Any> = {}) {
@@ -182,11 +187,7 @@ class Trainer {
 
   /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them. Returns an empty vector on the other ranks.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
-    auto& stage = engine_.stage();
-    const engine::Contributions from{stage.outline(), carried_out_plans(),
-                                     Engine::has_masters ? plan::Sharding::state : plan::Sharding::parameters};
-    const auto all = engine::collect(*world_, stage, from);
-    return world_->rank() == 0 ? checkpoint::export_parameters(stage.of_model(), from, all) : std::vector<checkpoint::Tensor>{};
+    return detail::collected_parameters(*world_, engine_, options_.gradient_policy(), strategy_);
   }
   /// Sets the parameters: every rank gives all of them, and takes those that it holds. `source` names their origin in messages. Throws, and
   /// changes nothing: ConfigError on every rank if a rank was given others than rank 0, and FileError if they do not fit the model.
@@ -218,10 +219,7 @@ class Trainer {
   /// Turns the tracing of steps on or off. A traced step begins with a barrier. On a GPU it waits for each instruction, so it takes longer.
   void trace(bool on) { engine_.trace(on); }
   /// Returns the timeline of the last traced step on rank 0. Returns an empty one on the other ranks, and if no step was traced.
-  [[nodiscard]] engine::Timeline timeline() {
-    if (engine_.times().empty()) return {};
-    return engine::collect_timeline(*world_, engine_.stage().device(), carried_out_plans(), engine_.times());
-  }
+  [[nodiscard]] engine::Timeline timeline() { return detail::collected_timeline(*world_, engine_, options_.gradient_policy(), strategy_); }
   /// Throws ParametersDiffer on every rank unless ranks that hold the same parameters hold bitwise equal values.
   void check_parameters() { engine::check_parameters(*world_, engine_.stage(), plan_); }
 
@@ -248,11 +246,6 @@ class Trainer {
     Engine::check_device(*world_, device);
     check_agreement<P>(*world_, device, task_, strategy_, model_, options_);
     return detail::checked_plan(strategy_, nn::outline(model_, input_), options_.gradient_policy(), {world_->rank(), world_->size()});
-  }
-
-  /// Returns the plans of all ranks as their engines execute them.
-  [[nodiscard]] std::vector<plan::Plan> carried_out_plans() {
-    return Engine::adapted(*world_, strategy::plans_for(options_.gradient_policy(), strategy_, engine_.stage().outline(), world_->size()));
   }
 
   [[nodiscard]] Matrix<const T> rows_of(std::span<const T> x) const { return detail::rows_of(x, input_.elements()); }

@@ -56,6 +56,7 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
                      {"epoch_loss", detail::json_of(at.epoch_loss)},
                      {"epoch_correct", detail::json_of(at.epoch_correct)},
                      {"epoch_rows", detail::json_of(at.epoch_rows)}};
+  if (!at.parts.empty()) all["position"]["parts"] = at.parts;
   all["values"] = Json::object();
   for (const auto& [name, value] : manifest.values) {
     Json& place = all["values"][name];

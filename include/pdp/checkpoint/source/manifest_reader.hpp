@@ -90,7 +90,11 @@ class ManifestReader {
   }
   template <class T>
   [[nodiscard]] T member(const Json& object, const char* key) const {
-    const Json& found = at(object, key);
+    return as<T>(at(object, key), key);
+  }
+  /// `key`: of the member that the value belongs to.
+  template <class T>
+  [[nodiscard]] T as(const Json& found, const char* key) const {
     const bool fits = std::is_same_v<T, bool>          ? found.is_boolean()
                       : std::is_same_v<T, std::string> ? found.is_string()
                       : std::is_unsigned_v<T>          ? found.is_number_unsigned()
@@ -103,15 +107,16 @@ class ManifestReader {
     if (value < least || value > most) fail(text("it has the number ", value, ", expected ", least, " to ", most));
     return value;
   }
-  [[nodiscard]] std::int64_t count(const Json& object, const char* key) const {
-    return in(0, std::int64_t{1} << 58, member<std::int64_t>(object, key));
-  }
+  [[nodiscard]] std::int64_t count(std::int64_t number) const { return in(0, std::int64_t{1} << 58, number); }
+  [[nodiscard]] std::int64_t count(const Json& object, const char* key) const { return count(member<std::int64_t>(object, key)); }
 
   void read_position(const Json& from, Position& position) const {
     position = {count(from, "step"),         count(from, "epoch"),   count(from, "batch"),          member<std::uint64_t>(from, "seed"),
                 count(from, "global_batch"), count(from, "samples"), member<bool>(from, "shuffle"), count(from, "skipped"),
                 real(from, "loss_scale"),    count(from, "finite"),  real(from, "epoch_loss"),      real(from, "epoch_correct"),
                 real(from, "epoch_rows")};
+    if (from.contains("parts"))
+      for (const Json& each : list(from, "parts")) position.parts.push_back(count(as<std::int64_t>(each, "parts")));
   }
   [[nodiscard]] Value value_of(const Json& value) const {
     if (value.is_string()) return value.get<std::string>();

@@ -81,14 +81,16 @@ PDP_INLINE std::string Agreement::difference(const Term& term, int rank, std::in
   return text("rank ", rank, " was given ",
               given.empty() ? text("another ", term.name, " than rank 0")
                             : text(term.name, " = ", given, ", but rank 0 ", term.name, " = ", words(term.kind, of_first)),
-              "; give all ranks the same value");
+              "; ", term.remedy.empty() ? "give all ranks the same value" : term.remedy);
 }
 
 PDP_INLINE void Agreement::number(std::string_view name, std::uint64_t value) {
   terms_.push_back({name, Kind::whole, static_cast<std::int64_t>(value)});
 }
 
-PDP_INLINE void Agreement::number(std::string_view name, Index value) { terms_.push_back({name, Kind::index, value}); }
+PDP_INLINE void Agreement::number(std::string_view name, Index value, std::string_view remedy) {
+  terms_.push_back({name, Kind::index, value, remedy});
+}
 
 PDP_INLINE void Agreement::number(std::string_view name, double value) {
   terms_.push_back({name, Kind::real, std::bit_cast<std::int64_t>(value)});
@@ -100,8 +102,8 @@ PDP_INLINE void Agreement::rough(std::string_view name, double value) {
   terms_.push_back({name, Kind::rough, std::bit_cast<std::int64_t>(value)});
 }
 
-PDP_INLINE void Agreement::all(std::string_view name, const std::vector<std::int64_t>& values) {
-  terms_.push_back({name, Kind::hash, random::hash_of(std::span{values})});
+PDP_INLINE void Agreement::all(std::string_view name, const std::vector<std::int64_t>& values, std::string_view remedy) {
+  terms_.push_back({name, Kind::hash, random::hash_of(std::span{values}), remedy});
 }
 
 PDP_INLINE const char* name(TrainerCall call) {
@@ -168,16 +170,19 @@ PDP_INLINE Agreement detail::agreement_of(const CallArguments& given) {
     for (int axis = 0; axis < shape.rank(); ++axis) all.push_back(shape[axis]);
     return all;
   };
+  constexpr std::string_view same_data = "give all ranks the same dataset, or data::PerRank{part} if each rank has a part of its own";
   Agreement agreement;
   agreement.call(given.call);
   agreement.number("epochs", given.epochs);
   agreement.number("epochs before this call", given.epochs_before);
   agreement.number("shuffle", given.shuffle ? Index{1} : Index{0});
-  agreement.number("samples in the dataset", given.samples);
+  agreement.number("data::PerRank", given.per_rank ? Index{1} : Index{0}, "give a data::PerRank on all ranks, or on none");
+  agreement.number("samples in the dataset", given.samples, same_data);
   agreement.number("values in a sample", given.sample.known() ? given.sample.elements() : 0);
   agreement.all("shape of samples", extents(given.sample));
   agreement.number("values in a target", given.target.known() ? given.target.elements() : 0);
   agreement.all("shape of targets", extents(given.target));
+  agreement.all("dataset", {given.data}, same_data);
   agreement.all("set of parameters", {given.parameters});
   agreement.all("options of checkpoints", given.checkpoint);
   return agreement;

@@ -14,8 +14,8 @@
 
 namespace pdp::detail {
 
-PDP_INLINE SampleChunks::SampleChunks(Index samples, data::Shard share, Index rows)
-    : rows_{data::shard_rows(samples, share)}, most_{(samples + share.count - 1) / share.count}, chunk_{rows}, samples_(as_size(rows)) {}
+PDP_INLINE SampleChunks::SampleChunks(data::Rows own, Index most, Index rows)
+    : rows_{own}, most_{most}, chunk_{rows}, samples_(as_size(rows)) {}
 
 PDP_INLINE bool SampleChunks::next() {
   if (done_ >= most_) return false;

@@ -2,40 +2,58 @@
 
 /// Definitions for pdp/train/saver.hpp; see pdp/core/separate_compilation.hpp.
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 #include <vector>
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/train/agreement.hpp>
 #include <pdp/train/checkpoint_options.hpp>
+#include <pdp/train/data_division.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/saver.hpp>
 
 namespace pdp {
 
-PDP_INLINE std::int64_t TrainingPosition::begin_fit(const FitOptions& fit, const TrainerOptions& options, Index samples, bool resumed) {
+PDP_INLINE std::int64_t TrainingPosition::begin_fit(const FitOptions& fit, const TrainerOptions& options, const detail::DataDivision& data,
+                                                    bool resumed) {
   resumed_ = resumed_ || resumed;
   if (!resumed_) epochs_of_fits_ = position_.epoch;
   const std::int64_t most = std::numeric_limits<int>::max() - epochs_of_fits_;
   if (fit.epochs < 0 || fit.epochs > most) throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", most)};
-  const auto differs = [](const char* what, auto there, auto here) {
+  const auto differs = [](std::string_view what, auto there, auto here) {
     throw ConfigError{text("the checkpoint is from the middle of an epoch with ", what, " = ", there, ", but here it is ", here,
                            "; continue with the same, or from a checkpoint at the end of an epoch")};
   };
   const auto word = [](bool value) { return value ? "true" : "false"; };
   if (position_.batch > 0) {
-    if (position_.samples != samples) differs("size of the dataset", position_.samples, samples);
+    const std::vector<Index>&before = position_.parts, &parts = data.parts;
+    if (before.size() != parts.size()) differs("number of parts in data::PerRank", before.size(), parts.size());
+    for (std::size_t part = 0; part < parts.size(); ++part)
+      if (before[part] != parts[part]) differs(text("size of part ", part, " of data::PerRank"), before[part], parts[part]);
+    if (position_.samples != data.samples) differs("size of the dataset", position_.samples, data.samples);
     if (position_.shuffle != fit.shuffle) differs("shuffle", word(position_.shuffle), word(fit.shuffle));
     if (position_.seed != options.seed) differs("seed", position_.seed, options.seed);
     if (position_.global_batch != options.global_batch) differs("global_batch", position_.global_batch, options.global_batch);
   }
-  position_.samples = samples;
+  position_.samples = data.samples;
+  position_.parts = data.parts;
   position_.shuffle = fit.shuffle;
   position_.seed = options.seed;
   position_.global_batch = options.global_batch;
   return epochs_of_fits_ += fit.epochs;
+}
+
+PDP_INLINE CallArguments detail::arguments_of(CallArguments of_data, const FitOptions& fit, Index before) {
+  of_data.epochs = fit.epochs;
+  of_data.epochs_before = before;
+  of_data.shuffle = fit.shuffle;
+  of_data.checkpoint = numbers_of(fit.checkpoint);
+  return of_data;
 }
 
 PDP_INLINE void check(const CheckpointOptions& options) {
