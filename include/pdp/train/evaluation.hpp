@@ -46,9 +46,9 @@ template <comm::Communicator C, class Engine>
   return outputs;
 }
 
-/// Returns the totals over a dataset, of which this rank evaluates its share, and the metrics. `division`: how the dataset lies on the ranks.
-/// `outputs`: the outputs of the model. If a rank is asked to stop, it leaves the rest out, unless other ranks wait for it there. All ranks
-/// then stop: `saver` saves a checkpoint and throws Stopped.
+/// Returns the totals over a dataset, of which this rank evaluates its share, and the metrics. `division`: how the dataset lies on the
+/// ranks. `outputs`: the outputs of the model. If a rank is asked to stop, it leaves the rest out, unless other ranks wait for it there.
+/// All ranks then stop: `saver` saves a checkpoint and throws Stopped.
 template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, class Checkpoints>
 [[nodiscard]] Evaluation evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const DataDivision& division,
                                   const plan::Plan& plan, Index inputs, Index outputs, Checkpoints& saver, const checkpoint::Position& at,

@@ -37,9 +37,11 @@ class FitRun final : private FitContext {
   FitRun(Trainer& trainer, const FitOptions& options, bool is_continued)
       : trainer_{trainer}, options_{options}, is_continued_{is_continued} {}
 
-  /// Trains until the end of epoch `end` - 1. `division`: how the dataset lies on the ranks. `outputs`: number of model outputs. Returns the results of the epochs.
+  /// Trains until the end of epoch `end` - 1. `division`: how the dataset lies on the ranks. `outputs`: number of model outputs. Returns
+  /// the results of the epochs.
   template <class Data, class OnEpoch, class OnStep>
-  std::vector<Epoch> run(const Data& data, const DataDivision& division, std::int64_t end, Index outputs, OnEpoch& on_epoch, OnStep& on_step) {
+  std::vector<Epoch> run(const Data& data, const DataDivision& division, std::int64_t end, Index outputs, OnEpoch& on_epoch,
+                         OnStep& on_step) {
     std::vector<Epoch> history;
     checkpoint::Position& at = trainer_.position_.get();
     history.reserve(as_size(std::clamp<std::int64_t>(end - at.epoch, 0, 1000)));  // so that few epochs allocate

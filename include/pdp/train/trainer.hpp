@@ -167,7 +167,8 @@ class Trainer {
     check_agreement(*world_, device, detail::arguments_of(TrainerCall::evaluate, data, options_.seed, world_->size()));
     const Index outputs = detail::check_shapes(task_, input_, data);
     const auto division = detail::division_of(*world_, device, data, plan_.share, options_.seed);
-    return detail::evaluate(*world_, engine_, task_.loss, data, division, plan_, input_.elements(), outputs, saver_, position_.get(), metrics);
+    return detail::evaluate(*world_, engine_, task_.loss, data, division, plan_, input_.elements(), outputs, saver_, position_.get(),
+                            metrics);
   }
   template <class Data>
   requires(!data::Dataset<Data>) [[nodiscard]] Evaluation evaluate(const Data&, std::span<const metric::Any> = {}) {
