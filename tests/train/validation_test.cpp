@@ -2,6 +2,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/data/in_memory.hpp>
+#include <pdp/data/per_rank.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/metric/any.hpp>
@@ -28,9 +29,11 @@
 #include <pdp/train/print_epoch.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -198,6 +201,40 @@ TEST_CASE("A validation set with other targets than the loss takes is refused be
   });
   for (const auto& each : thrown)
     CHECK_THAT(each.what(), Contains("the targets of the dataset are numbers (float), but the loss takes classes (std::int32_t)"));
+}
+
+TEST_CASE("Trainer::fit throws on every rank if ranks give different validation sets, metrics or numbers of callbacks",
+          "[train][validation]") {
+  const auto train = tasks::samples(40);
+  const int what = GENERATE(0, 1, 2);
+  const auto thrown = pdp::testing::errors<comm::Thread>(3, [&](comm::Thread& world) {
+    pdp::Trainer trainer{world, strategy::DataParallel{}, tasks::classifier, {.global_batch = 20}};
+    pdp::FitOptions options{.validation = &train, .metrics = {metric::Accuracy{}}, .callbacks = {[](const Epoch&) {}}};
+    if (world.rank() == 1 && what == 0) options.validation = {};
+    if (world.rank() == 1 && what == 1) options.metrics = {metric::TopK{2}};
+    if (world.rank() == 1 && what == 2) options.callbacks.clear();
+    trainer.fit(train, options);
+  });
+  for (const auto& each : thrown)
+    CHECK_THAT(each.what(), Contains(std::array{"validation set", "metrics", "callbacks"}[static_cast<std::size_t>(what)]));
+}
+
+TEST_CASE("Validation takes a set that is divided over the ranks", "[train][validation]") {
+  const auto train = tasks::samples(100), held_out = tasks::samples(83);
+  const auto expected = history(tasks::classifier, train, held_out, of_classes(), strategy::DataParallel{}, 3);
+  const auto found = ranks<comm::Thread>(3, [&](comm::Thread& world) {
+    const pdp::Index begin = std::array{0, 50, 50, 83}[static_cast<std::size_t>(world.rank())];
+    const pdp::Index end = std::array{0, 50, 50, 83}[static_cast<std::size_t>(world.rank()) + 1];
+    std::vector<pdp::Index> which(static_cast<std::size_t>(end - begin));
+    std::iota(which.begin(), which.end(), begin);
+    std::vector<float> x(which.size() * 8);
+    std::vector<std::int32_t> y(which.size());
+    held_out.gather(which, x, y);
+    const pdp::data::PerRank part{pdp::data::InMemory<std::int32_t>{pdp::Shape{8}, x, y}};
+    pdp::Trainer trainer{world, strategy::DataParallel{}, tasks::classifier, {.global_batch = 32, .seed = 3}};
+    return trainer.fit(train, {.epochs = 3, .progress = false, .validation = &part, .metrics = of_classes()}, [](const Epoch&) {});
+  });
+  for (const auto& each : found) check_equal(each, expected);
 }
 
 TEST_CASE("A callback that asks to stop on one rank ends fit on all ranks after the epoch", "[train][callback]") {

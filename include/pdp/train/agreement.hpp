@@ -100,6 +100,9 @@ struct CallArguments {
   std::int64_t data = 0;                   // hash of some samples, unless the dataset is a data::PerRank
   std::int64_t parameters = 0;             // hash of the parameters to set
   std::vector<std::int64_t> checkpoint{};  // options, as numbers
+  bool validates = false;                  // there is a validation set
+  std::vector<std::int64_t> metrics{};     // hashes of their names
+  Index callbacks = 0;                     // their number
 };
 
 namespace detail {

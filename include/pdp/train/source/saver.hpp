@@ -8,7 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/metric/any.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/train/agreement.hpp>
@@ -53,6 +56,9 @@ PDP_INLINE CallArguments detail::arguments_of(CallArguments of_data, const FitOp
   of_data.epochs_before = before;
   of_data.shuffle = fit.shuffle;
   of_data.checkpoint = numbers_of(fit.checkpoint);
+  of_data.validates = static_cast<bool>(fit.validation);
+  for (const metric::Any& each : fit.metrics) of_data.metrics.push_back(static_cast<std::int64_t>(random::hash(each.name())));
+  of_data.callbacks = as_index(fit.callbacks.size());
   return of_data;
 }
 
