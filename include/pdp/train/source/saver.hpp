@@ -11,9 +11,9 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/random.hpp>
-#include <pdp/metric/any.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/metric/any.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checkpoint_options.hpp>
 #include <pdp/train/data_division.hpp>
