@@ -489,6 +489,7 @@ set(pdp_headers
     pdp/train/instances.hpp
     pdp/train/learning_rate.hpp
     pdp/train/log.hpp
+    pdp/train/loss_watch.hpp
     pdp/train/options.hpp
     pdp/train/print.hpp
     pdp/train/print_epoch.hpp
@@ -506,6 +507,7 @@ set(pdp_headers
     pdp/train/source/epoch.hpp
     pdp/train/source/epoch_run.hpp
     pdp/train/source/log.hpp
+    pdp/train/source/loss_watch.hpp
     pdp/train/source/options.hpp
     pdp/train/source/print.hpp
     pdp/train/source/print_epoch.hpp

@@ -19,6 +19,7 @@
 #include <pdp/train/source/epoch.hpp>
 #include <pdp/train/source/epoch_run.hpp>
 #include <pdp/train/source/log.hpp>
+#include <pdp/train/source/loss_watch.hpp>
 #include <pdp/train/source/options.hpp>
 #include <pdp/train/source/print.hpp>
 #include <pdp/train/source/print_epoch.hpp>

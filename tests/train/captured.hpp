@@ -6,17 +6,16 @@
 #include <stdexcept>
 #include <string>
 
-/// Returns the text that is written to standard output while f runs.
+/// Returns the text that is written to a stream, such as standard output, while f runs.
 template <class F>
-std::string captured(F&& f) {
+std::string captured(F&& f, std::FILE* stream = stdout) {
   std::FILE* const file = std::tmpfile();
-  std::fflush(stdout);
-  const int before = ::dup(STDOUT_FILENO);
-  if (file == nullptr || before < 0 || ::dup2(::fileno(file), STDOUT_FILENO) < 0)
-    throw std::runtime_error{"standard output cannot be caught"};
+  std::fflush(stream);
+  const int number = ::fileno(stream), before = ::dup(number);
+  if (file == nullptr || before < 0 || ::dup2(::fileno(file), number) < 0) throw std::runtime_error{"the stream cannot be caught"};
   const auto restore = [&] {
-    std::fflush(stdout);
-    ::dup2(before, STDOUT_FILENO);
+    std::fflush(stream);
+    ::dup2(before, number);
     ::close(before);
   };
   try {

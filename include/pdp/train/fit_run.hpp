@@ -92,7 +92,7 @@ class FitRun final : private FitContext {
       if (runs_ahead) {
         auto started = engine.pending();
         batch = loader.next();
-        if (before && run.count(engine.finish(*before))) batch = nullptr;
+        if (before && count(run, *before, engine.steps() - 2)) batch = nullptr;
         before = std::move(started);
       } else {
         batch = loader.next();  // prefetches while a device computes
@@ -102,7 +102,13 @@ class FitRun final : private FitContext {
         saver.after_step(at, loader.steps(), totals);
       }
     }
-    if (before) run.count(engine.finish(*before));
+    if (before) count(run, *before, engine.steps() - 1);
+  }
+  /// Counts a step that the engine has finished. Returns whether it is the last one.
+  bool count(EpochRun& run, const typename Engine::Pending& step, std::int64_t number) {
+    const auto totals = trainer_.engine_.finish(step);
+    trainer_.loss_watch_.take(totals, number);
+    return run.count(totals);
   }
 
   [[nodiscard]] Evaluation validate() {

@@ -29,6 +29,7 @@
 #include <pdp/train/fit_run.hpp>
 #include <pdp/train/instances.hpp>
 #include <pdp/train/log.hpp>
+#include <pdp/train/loss_watch.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/print_epoch.hpp>
 #include <pdp/train/saver.hpp>
@@ -111,12 +112,17 @@ class Trainer {
     return finish();
   }
   /// The two halves of step(). After start() the rows and targets may change. finish() waits for the step and returns its totals.
+  /// Rank 0 reports the first loss that is not finite on standard error.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
     engine_.start({rows, targets, global_rows, false, share_rows}, factor, {.stops = stops_, .saves = saver_.is_busy(), .ends = ends_});
   }
-  Totals finish() { return engine_.finish(); }
+  Totals finish() {
+    const Totals totals = engine_.finish();
+    loss_watch_.take(totals, engine_.steps() - 1);
+    return totals;
+  }
   /// Asks to stop: Totals::stops of the next step is above 0 on every rank. fit() throws Stopped after that step.
   void request_stop() { stops_ = true; }
 
@@ -258,6 +264,7 @@ class Trainer {
   Model model_;  // this rank's part of the model, if the strategy divides layers
   plan::Plan plan_;
   Engine engine_;
+  detail::LossWatch loss_watch_{world_->rank()};
   bool agreed_ = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
   bool stops_ = false;   // this rank asks to stop after the next step
   bool ends_ = false;    // a callback of this rank ends fit() after the next step
