@@ -36,7 +36,7 @@ PDP_INLINE Epoch EpochRun::end() {
   progress_.wipe();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now().time_since_epoch() - std::chrono::nanoseconds{begin_};
   const engine::Totals sums{at_->epoch_loss, at_->epoch_correct, at_->epoch_rows};
-  const Epoch ended{as_int(at_->epoch), sums.mean_loss(), sums.accuracy(), seconds.count()};
+  Epoch ended{as_int(at_->epoch), sums.mean_loss(), sums.accuracy(), seconds.count()};
   ++at_->epoch;
   at_->batch = 0;
   at_->epoch_loss = at_->epoch_correct = at_->epoch_rows = 0;
