@@ -204,7 +204,10 @@ set(pdp_headers
     pdp/data/in_memory.hpp
     pdp/data/input.hpp
     pdp/data/loader.hpp
+    pdp/data/mapped.hpp
+    pdp/data/mapped_file.hpp
     pdp/data/mnist.hpp
+    pdp/data/npy.hpp
     pdp/data/part_batches.hpp
     pdp/data/part_sampler.hpp
     pdp/data/per_rank.hpp
@@ -221,7 +224,10 @@ set(pdp_headers
     pdp/data/source/in_memory.hpp
     pdp/data/source/input.hpp
     pdp/data/source/loader.hpp
+    pdp/data/source/mapped.hpp
+    pdp/data/source/mapped_file.hpp
     pdp/data/source/mnist.hpp
+    pdp/data/source/npy.hpp
     pdp/data/source/part_batches.hpp
     pdp/data/source/part_sampler.hpp
     pdp/data/source/replace_file.hpp

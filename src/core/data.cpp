@@ -24,9 +24,12 @@
 #include <pdp/data/source/in_memory.hpp>
 #include <pdp/data/source/input.hpp>
 #include <pdp/data/source/loader.hpp>
+#include <pdp/data/source/mapped.hpp>
+#include <pdp/data/source/mapped_file.hpp>
 #include <pdp/data/source/mnist.hpp>
 #include <pdp/data/source/part_batches.hpp>
 #include <pdp/data/source/part_sampler.hpp>
+#include <pdp/data/source/npy.hpp>
 #include <pdp/data/source/replace_file.hpp>
 #include <pdp/data/source/sampler.hpp>
 #include <pdp/data/source/share_order.hpp>
@@ -36,6 +39,8 @@ namespace pdp::data {
 
 template class InMemory<std::int32_t>;
 template class InMemory<float>;
+template class Mapped<std::int32_t>;
+template class Mapped<float>;
 template class detail::Prefetch<std::int32_t>;
 template class detail::Prefetch<float>;
 

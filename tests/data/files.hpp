@@ -74,6 +74,22 @@ inline std::string idx(const std::vector<std::uint32_t>& extents, std::string_vi
   return bytes.append(values);
 }
 
+/// Returns a .npy file of version `major`.0 with this dictionary, padded as numpy.save does.
+inline std::string npy_of(const std::string& dictionary, std::string_view values, char major = 1) {
+  const std::size_t prefix = major == 1 ? 10 : 12;
+  const std::size_t length = (prefix + dictionary.size() + 1 + 63) / 64 * 64 - prefix;
+  std::string bytes = std::string{"\x93NUMPY"} + major + '\0';
+  for (std::size_t byte = 8; byte < prefix; ++byte) bytes += static_cast<char>(length >> 8 * (byte - 8) & 0xff);
+  return bytes.append(dictionary).append(length - 1 - dictionary.size(), ' ').append(1, '\n').append(values);
+}
+
+/// Returns a .npy file in C order. Does not check that the values fit the shape, which is a tuple such as "(2, 3)".
+template <class T>
+std::string npy(const std::string& descr, const std::string& shape, const std::vector<T>& values) {
+  const std::string_view bytes{reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+  return npy_of("{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }", bytes);
+}
+
 inline std::string gzip(const std::string& bytes, const std::filesystem::path& scratch) {
   const gzFile file = gzopen(scratch.c_str(), "wb");
   gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));

@@ -2,9 +2,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset.hpp>
@@ -44,6 +47,17 @@ extern template class InMemory<float>;
 
 static_assert(Dataset<InMemory<std::int32_t>>);
 static_assert(Dataset<InMemory<float>>);
+
+/// Returns a copy of a dataset in memory, so that its samples are read and converted only once.
+template <Dataset D>
+[[nodiscard]] InMemory<typename D::Target> in_memory(const D& set) {
+  std::vector<Index> all(as_size(set.size()));
+  std::iota(all.begin(), all.end(), Index{0});
+  std::vector<float> x(as_size(set.size() * set.sample_shape().elements()));
+  std::vector<typename D::Target> y(as_size(set.size() * set.target_shape().elements()));
+  set.gather(all, x, y);
+  return {set.sample_shape(), std::move(x), std::move(y), set.target_shape()};
+}
 
 }  // namespace pdp::data
 

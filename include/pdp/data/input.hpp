@@ -25,6 +25,10 @@ class Input {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// Returns the descriptor of the file, which the Input owns; -1 if the bytes are in memory.
+  [[nodiscard]] int descriptor() const { return file_; }
+  /// Returns the bytes in memory; an empty span if this is a file.
+  [[nodiscard]] std::span<const std::byte> memory() const { return memory_; }
 
   /// Fills `bytes` from `offset` on and returns the number of bytes read, which is less than bytes.size() only at the end. Throws FileError
   /// if reading fails.
