@@ -195,6 +195,7 @@ set(pdp_headers
     pdp/cuda/operations.hpp
     pdp/cuda/update.hpp
     pdp/data/classification.hpp
+    pdp/data/column_statistics.hpp
     pdp/data/dataset.hpp
     pdp/data/dataset_requirements.hpp
     pdp/data/dataset_view.hpp
@@ -207,6 +208,7 @@ set(pdp_headers
     pdp/data/mapped.hpp
     pdp/data/mapped_file.hpp
     pdp/data/mnist.hpp
+    pdp/data/normalised.hpp
     pdp/data/npy.hpp
     pdp/data/part_batches.hpp
     pdp/data/part_sampler.hpp
@@ -218,6 +220,7 @@ set(pdp_headers
     pdp/data/share_order.hpp
     pdp/data/shown.hpp
     pdp/data/source/classification.hpp
+    pdp/data/source/column_statistics.hpp
     pdp/data/source/dataset.hpp
     pdp/data/source/gzip.hpp
     pdp/data/source/idx.hpp
@@ -227,6 +230,7 @@ set(pdp_headers
     pdp/data/source/mapped.hpp
     pdp/data/source/mapped_file.hpp
     pdp/data/source/mnist.hpp
+    pdp/data/source/normalised.hpp
     pdp/data/source/npy.hpp
     pdp/data/source/part_batches.hpp
     pdp/data/source/part_sampler.hpp
@@ -484,6 +488,7 @@ set(pdp_headers
     pdp/train/checked_plan.hpp
     pdp/train/checkpoint_options.hpp
     pdp/train/collected.hpp
+    pdp/train/column_statistics.hpp
     pdp/train/data_division.hpp
     pdp/train/dataset_checks.hpp
     pdp/train/dataset_chunks.hpp
@@ -506,6 +511,7 @@ set(pdp_headers
     pdp/train/source/agreement.hpp
     pdp/train/source/callbacks.hpp
     pdp/train/source/checked_plan.hpp
+    pdp/train/source/column_statistics.hpp
     pdp/train/source/data_division.hpp
     pdp/train/source/dataset_checks.hpp
     pdp/train/source/dataset_chunks.hpp

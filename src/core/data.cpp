@@ -18,6 +18,7 @@
 #include <pdp/core/source/shape.hpp>
 #include <pdp/core/source/standard_streams.hpp>
 #include <pdp/data/source/classification.hpp>
+#include <pdp/data/source/column_statistics.hpp>
 #include <pdp/data/source/dataset.hpp>
 #include <pdp/data/source/gzip.hpp>
 #include <pdp/data/source/idx.hpp>
@@ -27,6 +28,7 @@
 #include <pdp/data/source/mapped.hpp>
 #include <pdp/data/source/mapped_file.hpp>
 #include <pdp/data/source/mnist.hpp>
+#include <pdp/data/source/normalised.hpp>
 #include <pdp/data/source/part_batches.hpp>
 #include <pdp/data/source/part_sampler.hpp>
 #include <pdp/data/source/npy.hpp>
