@@ -27,6 +27,7 @@ class PdpConan(ConanFile):
         "gloo": [True, False],
         "mpi": [True, False],
         "onednn": [True, False],
+        "csv": [True, False],
         "cuda": [True, False],
         "nccl": [True, False],
         "separate_compilation": [True, False],
@@ -37,6 +38,7 @@ class PdpConan(ConanFile):
         "gloo": False,
         "mpi": False,
         "onednn": False,
+        "csv": False,
         "cuda": False,
         "nccl": False,
         "separate_compilation": True,
@@ -86,6 +88,9 @@ class PdpConan(ConanFile):
         if self.options.onednn:
             self.output.info("The option onednn uses the system's oneDNN, as Conan Center has none.")
             Apt(self).install(["libdnnl-dev"], check=True)
+        if self.options.csv:
+            self.output.info("The option csv uses the system's libcsv, as Conan Center has none.")
+            Apt(self).install(["libcsv-dev"], check=True)
         if self.options.cuda:
             self.output.info("The option cuda uses the system's CUDA toolkit (12 or newer, with nvcc), as Conan Center has none.")
         if self.options.nccl:
@@ -163,6 +168,8 @@ class PdpConan(ConanFile):
             self._component("gloo", ["launch"], ["gloo"])
         if self.options.onednn:
             self._component("onednn", ["pdp"], ["dnnl"])
+        if self.options.csv:
+            self._component("csv", ["pdp"], ["csv"])
         # The libraries of these two are not on the linker's default path; pdp-compile.cmake finds them.
         if self.options.cuda:
             self._component("cuda", ["pdp"])

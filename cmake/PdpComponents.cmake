@@ -2,7 +2,7 @@
 # Both pdp's own build and a project that finds an installed pdp include this file.
 
 # Each component comes after those that it needs.
-set(pdp_components launch shm tcp hierarchical safetensors mpi gloo nccl cuda onednn)
+set(pdp_components launch shm tcp hierarchical safetensors csv mpi gloo nccl cuda onednn)
 
 # The sources of pdp::pdp, and the libraries that they link.
 set(pdp_core_sources core/checkpoint.cpp core/comm.cpp core/cpu.cpp core/data.cpp core/engine.cpp core/launch.cpp core/nn.cpp core/plan.cpp core/report.cpp core/rpc.cpp core/train.cpp)
@@ -45,6 +45,12 @@ set(pdp_safetensors_target nlohmann_json::nlohmann_json)
 set(pdp_safetensors_name "JSON for Modern C++ (nlohmann-json3-dev)")
 set(pdp_safetensors_sources safetensors.cpp)
 set(pdp_safetensors_libraries pdp::pdp nlohmann_json::nlohmann_json)
+
+set(pdp_csv_package LibCsv 3.0 MODULE)
+set(pdp_csv_target LibCsv::LibCsv)
+set(pdp_csv_name "libcsv 3.0 or newer (libcsv-dev)")
+set(pdp_csv_sources csv.cpp)
+set(pdp_csv_libraries pdp::pdp LibCsv::LibCsv)
 
 set(pdp_mpi_package MPI 3.0 COMPONENTS CXX)
 set(pdp_mpi_target MPI::MPI_CXX)

@@ -590,6 +590,10 @@ set(pdp_safetensors_headers
     pdp/data/safetensors_writer.hpp
     pdp/data/source/safetensors_classification.hpp)
 
+set(pdp_csv_headers
+    pdp/data/csv.hpp
+    pdp/data/source/csv.hpp)
+
 set(pdp_mpi_headers
     pdp/comm/mpi.hpp
     pdp/comm/mpi/calls.hpp

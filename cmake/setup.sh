@@ -98,6 +98,7 @@ look() {
   need libxxhash-dev "xxHash 0.8 or newer" has_header xxhash.h
   need libcli11-dev "CLI11 2.1 or newer" has_header CLI/CLI.hpp
   need libdnnl-dev "oneDNN 2.0 or newer" has_header oneapi/dnnl/dnnl.h
+  need libcsv-dev "libcsv 3.0 or newer" has_header csv.h
   need catch2 "Catch2 2.13.10 or newer" has_catch
   if $ci; then
     need clang-16 "clang 16" has clang++-16

@@ -80,6 +80,8 @@ class Pdp(CMakePackage, CudaPackage):
             self.define_from_variant("PDP_WITH_CUDA", "cuda"),
             self.define("PDP_WITH_NCCL", self.spec.satisfies("+nccl")),
             self.define_from_variant("PDP_WITH_ONEDNN", "onednn"),
+            # Spack has no package of libcsv.
+            self.define("PDP_WITH_CSV", False),
             self.define_from_variant("PDP_BUILD_TOOLS", "tools"),
             self.define("PDP_BUILD_BENCH", False),
             self.define("PDP_BUILD_EXAMPLES", False),

@@ -2,7 +2,7 @@
 # Creates pdp's Conan package without a network, checks what the recipe refuses, and builds and runs programs that use the package:
 #   packaging/tests/conan.sh
 # The dependencies come from conan-index, whose recipes find the packages of Debian. Needs Conan 2, g++ 12 and Ninja; clang++-16, Gloo, Open MPI,
-# oneDNN and nvcc are used if they are installed. Exits with 77 if Conan is not installed.
+# oneDNN, libcsv and nvcc are used if they are installed. Exits with 77 if Conan is not installed.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
@@ -147,8 +147,8 @@ option tcp=False shm=False
 logged "2 ranks of thread, loss"
 not_logged "openssl/"
 
-packages=(libgloo-dev libopenmpi-dev libdnnl-dev)
-options=(gloo mpi onednn)
+packages=(libgloo-dev libopenmpi-dev libdnnl-dev libcsv-dev)
+options=(gloo mpi onednn csv)
 all=()
 for index in "${!options[@]}"; do
   name=${options[index]}
@@ -169,13 +169,18 @@ for index in "${!options[@]}"; do
       ldd "$(find "$test_package/build" -type f -name train -executable)" >"$work/log"
       logged libdnnl
       ;;
+    csv)
+      logged "The option csv uses the system's libcsv, as Conan Center has none."
+      ldd "$(find "$test_package/build" -type f -name train -executable)" >"$work/log"
+      logged libcsv
+      ;;
   esac
 done
 option separate_compilation=False "${all[@]}"
 logged "2 ranks of hierarchical, loss"
 not_logged "pdp_core_compiled"
 for setting in "${all[@]}"; do
-  [[ $setting == onednn=True ]] || logged "ranks of ${setting%=True}, loss"
+  [[ $setting == onednn=True || $setting == csv=True ]] || logged "ranks of ${setting%=True}, loss"
 done
 
 # ---- Programs of other projects --------------------------------------------------------------------------------------

@@ -77,6 +77,7 @@ add() { if dpkg-query -W "$2" >/dev/null 2>&1; then features+=("$1") components+
 add gloo libgloo-dev
 add mpi libopenmpi-dev
 add onednn libdnnl-dev
+add csv libcsv-dev
 if command -v nvcc >/dev/null; then
   features+=(cuda) components+=(cuda)
   if [[ -e $(dirname "$(dirname "$(realpath "$(command -v nvcc)")")")/include/nccl.h ]]; then features+=(nccl) components+=(nccl); fi

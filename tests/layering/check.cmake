@@ -5,7 +5,7 @@
 #     include cuda/. A room includes no header directly under pdp/.
 #   - Headers of pdp are included as <pdp/...> and exist.
 #   - A header that includes no other header of pdp includes core/requirements.hpp, so that every program reads it first.
-#   - A header needs at most one optional component. The libraries of the components are OpenSSL (launch), Asio (tcp), JSON (safetensors), MPI,
+#   - A header needs at most one optional component. The libraries of the components are OpenSSL (launch), Asio (tcp), JSON (safetensors), libcsv (csv), MPI,
 #     Gloo, CUDA, NCCL and oneDNN.
 #   - The umbrella pdp/pdp.hpp includes at most 30 headers, which are the public ones, and reaches none that needs an optional component.
 #   - A source.hpp holds definitions. Only the header of its backend includes it: comm/tcp.hpp includes that of comm/tcp/. Only headers of

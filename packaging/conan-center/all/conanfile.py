@@ -18,7 +18,7 @@ class PdpConan(ConanFile):
     topics = ("neural-networks", "machine-learning", "distributed-training", "data-parallel", "header-only")
     package_type = "header-library"
     settings = "os", "arch", "compiler", "build_type"
-    # The backends Gloo, oneDNN, CUDA and NCCL are left out, as Conan Center has no recipes for them.
+    # The components for Gloo, oneDNN, CUDA, NCCL and CSV files are left out, as Conan Center has no recipes for their libraries.
     options = {
         "tcp": [True, False],
         "shm": [True, False],

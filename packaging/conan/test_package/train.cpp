@@ -18,8 +18,13 @@
 #ifdef INCLUDE_ONEDNN
 #include <pdp/cpu/onednn.hpp>
 #endif
+#ifdef WITH_CSV
+#include <pdp/data/csv.hpp>
+#endif
 
+#include <span>
 #include <stdexcept>
+#include <string_view>
 #include <tuple>
 
 namespace nn = pdp::nn;
@@ -50,6 +55,11 @@ using Communicators = std::tuple<
 void train(pdp::comm::Any& world) {
 #ifdef WITH_ONEDNN
   if (!pdp::cpu::has_onednn({})) throw std::runtime_error{"the package has oneDNN, but matrix products do not use it"};
+#endif
+#ifdef WITH_CSV
+  constexpr std::string_view file = "a,b\n1,2\n";
+  const pdp::data::Input input{std::as_bytes(std::span{file})};
+  if (pdp::data::read_csv<float>(input, {.targets = {"b"}}).size() != 1) throw std::runtime_error{"a CSV file is not read"};
 #endif
   const auto samples = pdp::data::make_classification({.samples = 5'000, .width = 16, .classes = 4, .seed = 1});
   pdp::Trainer trainer{world, pdp::strategy::DataParallel{}, classifier, {.global_batch = 50, .seed = 1}};

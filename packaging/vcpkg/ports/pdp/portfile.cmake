@@ -12,6 +12,7 @@ vcpkg_from_github(
 vcpkg_check_features(
     OUT_FEATURE_OPTIONS FEATURE_OPTIONS
     FEATURES
+        csv    PDP_WITH_CSV
         cuda   PDP_WITH_CUDA
         gloo   PDP_WITH_GLOO
         mpi    PDP_WITH_MPI
