@@ -174,7 +174,9 @@ set(pdp_headers
     pdp/cpu/rows.hpp
     pdp/cpu/simd/elementary.hpp
     pdp/cpu/simd/lanes.hpp
+    pdp/cpu/simd/mask.hpp
     pdp/cpu/simd/simd.hpp
+    pdp/cpu/simd/vector.hpp
     pdp/cpu/source/activation.hpp
     pdp/cpu/source/cgroup.hpp
     pdp/cpu/source/convert.hpp
@@ -372,6 +374,7 @@ set(pdp_headers
     pdp/nn/stage.hpp
     pdp/nn/stage_parameters.hpp
     pdp/optim/adam.hpp
+    pdp/optim/functions.hpp
     pdp/optim/optimizer.hpp
     pdp/optim/optimizers.hpp
     pdp/optim/requirements.hpp

@@ -89,6 +89,39 @@ TEMPLATE_TEST_CASE("Lanes operators compute each lane on its own, for each regis
   });
 }
 
+TEMPLATE_TEST_CASE("Comparisons of Lanes select as those of numbers do, also for NaN, infinity and zeros", "[host]", float, double) {
+  on_each([]<Simd S>() {
+    using T = TestType;
+    using V = Lanes<T, S>;
+    constexpr T infinite = std::numeric_limits<T>::infinity(), none = std::numeric_limits<T>::quiet_NaN();
+    for (const T x : {T{0}, -T{0}, T{1}, T{-2}, infinite, -infinite, none})
+      for (const T y : {T{0}, -T{0}, T{1}, T{-2}, infinite, -infinite, none}) {
+        const V a = V::all(x), b = V::all(y);
+        const auto is = [](const pdp::cpu::Mask<T, S>& mask, bool expected) {
+          const V lanes = mask.select(V::all(1), 2);
+          for (int lane = 0; lane < V::count; ++lane)
+            if (lanes.vector[lane] != (expected ? 1 : 2)) return false;
+          return true;
+        };
+        INFO(x << " and " << y);
+        CHECK((is(a > b, x > y) && is(a > y, x > y) && is(x > b, x > y)));
+        CHECK((is(a >= b, x >= y) && is(a >= y, x >= y) && is(x >= b, x >= y)));
+        CHECK((is(a < b, x < y) && is(a < y, x < y) && is(x < b, x < y)));
+        CHECK((is(a <= b, x <= y) && is(a <= y, x <= y) && is(x <= b, x <= y)));
+        CHECK((is(a == b, x == y) && is(a == y, x == y) && is(x == b, x == y)));
+        CHECK((is(a != b, x != y) && is(a != y, x != y) && is(x != b, x != y)));
+        CHECK(is(a > 0 && b > 0, x > 0 && y > 0));
+        CHECK(is(a > 0 || b > 0, x > 0 || y > 0));
+        CHECK(is(!(a > b), !(x > y)));
+      }
+    // Lanes that differ.
+    const V numbers = V::generate([](int lane) { return static_cast<T>(lane); });
+    const V selected = (numbers >= 1).select(numbers, -numbers - 5);
+    CHECK(selected.vector[0] == -5);
+    CHECK(selected.vector[V::count - 1] == V::count - 1);
+  });
+}
+
 TEMPLATE_TEST_CASE("Lanes::load and Lanes::store of some lanes leave all other memory alone", "[host]", float, double) {
   on_each([]<Simd S>() {
     using V = Lanes<TestType, S>;

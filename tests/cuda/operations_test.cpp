@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "../examples/docs/lion.hpp"
 #include "catch.hpp"
 #include "gpu.hpp"
 #include "support.hpp"
@@ -431,6 +432,7 @@ TEST_CASE("update on a GPU matches that on a CPU for each optimizer and rejects 
       check_update<1>(*device, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f, .nesterov = true}, ranks, numbers);
       check_update<2>(*device, pdp::optim::Adam{.lr = 0.01f, .weight_decay = 0.1f}, ranks, numbers);
       check_update<2>(*device, pdp::optim::AdamW{.lr = 0.01f}, ranks, numbers);
+      check_update<1>(*device, Lion{.lr = 0.01f, .weight_decay = 0.1f}, ranks, numbers);  // lion.cu has its kernel
     }
   const std::vector<const float*> many(9, nullptr);
   CHECK_THROWS_WITH(pdp::cuda::update<1>(*device, pdp::optim::Sgd{}, nullptr, std::span<float>{}, std::span<const float* const>{many},

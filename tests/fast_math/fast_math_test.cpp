@@ -4,6 +4,7 @@
 #include <pdp/core/finite.hpp>
 #include <pdp/cpu/activation.hpp>
 #include <pdp/cpu/loss.hpp>
+#include <pdp/cpu/simd/lanes.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/loss/cross_entropy.hpp>
@@ -11,6 +12,7 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
+#include <pdp/optim/functions.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
@@ -27,6 +29,7 @@ namespace fast_math_test {
 namespace comm = pdp::comm;
 namespace cpu = pdp::cpu;
 namespace nn = pdp::nn;
+namespace optim = pdp::optim;
 using pdp::BFloat16, pdp::Float16, pdp::Index, pdp::Shape;
 using pdp::plan::NonFinite;
 using Samples = pdp::data::InMemory<std::int32_t>;
@@ -214,6 +217,23 @@ TEST_CASE("detail::decimal prints NaN and infinity with -ffast-math", "[fast_mat
 TEST_CASE("relu and hyperbolic_tangent propagate NaN with -ffast-math", "[fast_math]") {
   check_activations<float>();
   check_activations<double>();
+}
+
+TEST_CASE("Comparisons of Lanes and the functions of optimizer rules are right for NaN with -ffast-math", "[fast_math]") {
+  for (const cpu::Cpu& each : cpus())
+    cpu::with_simd(each.simd(), []<cpu::Simd S>() {
+      using V = cpu::Lanes<float, S>;
+      const V bad = V::all(nan()), one = V::all(1);
+      const auto taken = [](const auto& mask) { return mask.select(V::all(1), 0).vector[0] == 1; };
+      CHECK_FALSE(
+          (taken(bad > one) || taken(bad >= one) || taken(bad < one) || taken(bad <= one) || taken(bad == one) || taken(bad == bad)));
+      CHECK_FALSE((taken(one > bad) || taken(one >= bad) || taken(one < bad) || taken(one <= bad) || taken(one == bad)));
+      CHECK((taken(bad != one) && taken(one != bad) && taken(bad != bad)));
+      CHECK((taken(one == one) && taken(one >= 1) && taken(V{} == -V{}) && taken(V::all(infinite()) > one)));
+      for (const V& value :
+           {optim::sign(bad), optim::abs(bad), optim::min(bad, one), optim::min(1, bad), optim::max(bad, 1), optim::max(one, bad)})
+        CHECK(pdp::is_nan(value.vector[0]));
+    });
 }
 
 TEST_CASE("softmax_cross_entropy with -ffast-math gives NaN for a row with NaN and counts it as wrong", "[fast_math]") {

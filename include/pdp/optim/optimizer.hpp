@@ -18,8 +18,9 @@ using pdp::StepInfo;
 /// An elementwise rule that updates a parameter from its gradient (the mean over the global batch) and from its own state, zero at first.
 ///
 /// The rule is written once, as a template over a vector type V: a few lanes on a CPU, one element in a GPU thread. It may use + - * / with
-/// vectors and numbers, and sqrt. `State<V>` holds only vectors; a device stores it only for the elements that this rank updates. Values
-/// that depend on the step alone go into constants(StepInfo), an optional member. update() then gets its result instead of the StepInfo.
+/// vectors and numbers, sqrt, and the functions of optim/functions.hpp. `State<V>` holds only vectors; a device stores it only for the
+/// elements that this rank updates. Values that depend on the step alone go into constants(StepInfo), an optional member. update() then gets
+/// its result instead of the StepInfo.
 template <class O>
 concept Optimizer = std::copyable<O> &&
     requires(const O& rule, float& parameter, float gradient, typename O::template State<float>& state, const StepInfo& step) {

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cmath>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <type_traits>
@@ -11,78 +9,11 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/cpu/simd/mask.hpp>
 #include <pdp/cpu/simd/simd.hpp>
+#include <pdp/cpu/simd/vector.hpp>
 
 namespace pdp::cpu {
-
-/// A scalar, which stands for a vector with that number in each lane.
-template <class N>
-concept Number = std::is_arithmetic_v<N>;
-
-/// The size of a vector register.
-template <Simd S>
-constexpr int bytes_of = S == Simd::avx512 ? 64
-                         : S == Simd::avx2 ? 32
-                                           : 16;
-
-namespace detail {
-
-template <class T, int Bytes>
-struct VectorOf {
-  using Type [[gnu::vector_size(Bytes)]] = T;
-};
-template <class T, int Bytes>
-using Vector = typename VectorOf<T, Bytes>::Type;
-
-#if !__has_builtin(__builtin_elementwise_sqrt)
-/// Computes the square roots of a register's numbers in place, by instructions of the processor. Compilers do not vectorise std::sqrt, as
-/// it sets `errno`. The register is passed in memory, since a vector passed by value must not be wider than the compiler's flags allow.
-template <class T, Simd S>
-struct SquareRoots {
-  static void take(Vector<T, bytes_of<S>>& all) {
-    for (int i = 0; i < bytes_of<S> / as_int(sizeof(T)); ++i) all[i] = std::sqrt(all[i]);
-  }
-};
-#ifdef __x86_64__
-template <class T>
-struct SquareRoots<T, Simd::avx512> {
-  [[gnu::target("avx512f")]] static void take(Vector<T, 64>& all) {
-    constexpr int current_rounding = 4;
-#ifdef __clang__
-    if constexpr (std::same_as<T, float>)
-      all = __builtin_ia32_sqrtps512(all, current_rounding);
-    else
-      all = __builtin_ia32_sqrtpd512(all, current_rounding);
-#else
-    if constexpr (std::same_as<T, float>)
-      all = __builtin_ia32_sqrtps512_mask(all, all, -1, current_rounding);
-    else
-      all = __builtin_ia32_sqrtpd512_mask(all, all, -1, current_rounding);
-#endif
-  }
-};
-template <class T>
-struct SquareRoots<T, Simd::avx2> {
-  [[gnu::target("avx2,fma")]] static void take(Vector<T, 32>& all) {
-    if constexpr (std::same_as<T, float>)
-      all = __builtin_ia32_sqrtps256(all);
-    else
-      all = __builtin_ia32_sqrtpd256(all);
-  }
-};
-template <class T>
-struct SquareRoots<T, Simd::baseline> {
-  static void take(Vector<T, 16>& all) {
-    if constexpr (std::same_as<T, float>)
-      all = __builtin_ia32_sqrtps(all);
-    else
-      all = __builtin_ia32_sqrtpd(all);
-  }
-};
-#endif
-#endif
-
-}  // namespace detail
 
 /// One vector register of numbers, used by optimizer rules and all loops over numbers on a CPU. It is based on the compilers' vector
 /// extension, as intrinsics would tie a loop to one processor. Copying is not trivial on purpose: a call that is not inlined then passes
@@ -93,6 +24,7 @@ struct Lanes {
   static constexpr int count = bytes / as_int(sizeof(T));
   using Number = T;
   using Vector = detail::Vector<T, bytes>;
+  using Mask = cpu::Mask<T, S>;
 
   Vector vector;
 
@@ -143,14 +75,34 @@ struct Lanes {
   [[gnu::always_inline]] friend Lanes operator*(const Lanes& a, cpu::Number auto b) { return a * all(static_cast<T>(b)); }
   [[gnu::always_inline]] friend Lanes operator/(const Lanes& a, cpu::Number auto b) { return a / all(static_cast<T>(b)); }
 
+  /// Return the lanes for which a comparison is true. If a or b is NaN, only a != b is true.
+  [[gnu::always_inline]] friend Mask operator>(const Lanes& a, const Lanes& b) {
+    if constexpr (assumes_finite) return compare(a, b, [](Integers& left, const Integers& right) { left = left > right; });
+    return Mask{a.vector > b.vector};
+  }
+  [[gnu::always_inline]] friend Mask operator>=(const Lanes& a, const Lanes& b) {
+    if constexpr (assumes_finite) return compare(a, b, [](Integers& left, const Integers& right) { left = left >= right; });
+    return Mask{a.vector >= b.vector};
+  }
+  [[gnu::always_inline]] friend Mask operator<(const Lanes& a, const Lanes& b) { return b > a; }
+  [[gnu::always_inline]] friend Mask operator<=(const Lanes& a, const Lanes& b) { return b >= a; }
+  [[gnu::always_inline]] friend Mask operator==(const Lanes& a, const Lanes& b) { return a >= b && b >= a; }
+  [[gnu::always_inline]] friend Mask operator!=(const Lanes& a, const Lanes& b) { return !(a == b); }
+  [[gnu::always_inline]] friend Mask operator>(cpu::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) > b; }
+  [[gnu::always_inline]] friend Mask operator>(const Lanes& a, cpu::Number auto b) { return a > all(static_cast<T>(b)); }
+  [[gnu::always_inline]] friend Mask operator>=(cpu::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) >= b; }
+  [[gnu::always_inline]] friend Mask operator>=(const Lanes& a, cpu::Number auto b) { return a >= all(static_cast<T>(b)); }
+  [[gnu::always_inline]] friend Mask operator<(cpu::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) < b; }
+  [[gnu::always_inline]] friend Mask operator<(const Lanes& a, cpu::Number auto b) { return a < all(static_cast<T>(b)); }
+  [[gnu::always_inline]] friend Mask operator<=(cpu::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) <= b; }
+  [[gnu::always_inline]] friend Mask operator<=(const Lanes& a, cpu::Number auto b) { return a <= all(static_cast<T>(b)); }
+  [[gnu::always_inline]] friend Mask operator==(cpu::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) == b; }
+  [[gnu::always_inline]] friend Mask operator==(const Lanes& a, cpu::Number auto b) { return a == all(static_cast<T>(b)); }
+  [[gnu::always_inline]] friend Mask operator!=(cpu::Number auto a, const Lanes& b) { return all(static_cast<T>(a)) != b; }
+  [[gnu::always_inline]] friend Mask operator!=(const Lanes& a, cpu::Number auto b) { return a != all(static_cast<T>(b)); }
   /// Returns, in each lane, `yes` if a > b and `no` otherwise, also if a or b is NaN.
   [[gnu::always_inline]] friend Lanes where_greater(const Lanes& a, const Lanes& b, const Lanes& yes, const Lanes& no) {
-    if constexpr (assumes_finite) {
-      Integers greater;
-      compare(a, b, greater);
-      return Lanes{greater ? yes.vector : no.vector};
-    }
-    return Lanes{a.vector > b.vector ? yes.vector : no.vector};
+    return (a > b).select(yes, no);
   }
   friend Lanes sqrt(const Lanes& a) {
 #if __has_builtin(__builtin_elementwise_sqrt)
@@ -174,8 +126,8 @@ struct Lanes {
   }
 
  private:
-  using Integer = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
-  using Integers = detail::Vector<Integer, bytes>;
+  using Integers = typename Mask::Integers;
+  using Integer = std::remove_cvref_t<decltype(Integers{}[0])>;
   /// Converts the numbers to integers of the same order. -0 becomes 0; NaN lies beyond the infinities.
   [[gnu::always_inline]] void order(Integers& ordered) const {
     Vector hidden = vector;
@@ -185,13 +137,16 @@ struct Lanes {
     const Integers sign = bits >> (8 * sizeof(T) - 1);
     ordered = ((bits & std::numeric_limits<Integer>::max()) ^ sign) - sign;
   }
-  /// Sets `greater` in each lane with a > b, by comparing bits. Not set if a or b is NaN.
-  [[gnu::always_inline]] static void compare(const Lanes& a, const Lanes& b, Integers& greater) {
+  /// Returns the lanes for which operation(left, right) sets `left`, the integers of a. False if a or b is NaN.
+  template <class Operation>
+  [[gnu::always_inline]] static Mask compare(const Lanes& a, const Lanes& b, Operation operation) {
     constexpr auto infinite = static_cast<Integer>(pdp::detail::infinite_bits<T>);
     Integers left, right;
     a.order(left);
     b.order(right);
-    greater = (left > right) & (left <= infinite) & (right >= -infinite);
+    const Integers numbers = (left <= infinite) & (right >= -infinite);
+    operation(left, right);
+    return Mask{left & numbers};
   }
   struct [[gnu::packed, gnu::may_alias]] Loose {
     Vector vector;
