@@ -480,9 +480,19 @@ set(pdp_headers
     pdp/strategy/strategy_ref.hpp
     pdp/strategy/tensor_parallel.hpp
     pdp/strategy/zero.hpp
+    pdp/testing/check_result.hpp
+    pdp/testing/differences.hpp
     pdp/testing/equivalence.hpp
+    pdp/testing/gradients.hpp
+    pdp/testing/guarded_memory.hpp
+    pdp/testing/layer_check.hpp
+    pdp/testing/loss_gradients.hpp
+    pdp/testing/optimizer.hpp
     pdp/testing/ranks.hpp
+    pdp/testing/source/differences.hpp
     pdp/testing/source/equivalence.hpp
+    pdp/testing/source/layer_check.hpp
+    pdp/testing/source/optimizer.hpp
     pdp/testing/source/ranks.hpp
     pdp/testing/values.hpp
     pdp/train/agreement.hpp

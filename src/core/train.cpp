@@ -6,7 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include <pdp/testing/source/differences.hpp>
 #include <pdp/testing/source/equivalence.hpp>
+#include <pdp/testing/source/layer_check.hpp>
+#include <pdp/testing/source/optimizer.hpp>
 #include <pdp/testing/source/ranks.hpp>
 #include <pdp/train/instances.hpp>
 #include <pdp/train/source/agreement.hpp>

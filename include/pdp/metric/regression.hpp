@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <span>
 #include <string>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/metric/metric.hpp>
 
@@ -76,7 +78,8 @@ struct RSquared {
       const double deviations = state[at + 1], errors = state[at + 2];
       sum += deviations > 0 ? 1 - errors / deviations : errors == 0 ? 1 : 0;
     }
-    return state[0] > 0 ? ratio(sum, static_cast<double>(state.size() / 3)) : ratio(0, 0);
+    const std::size_t outputs = state.size() / 3;
+    return state[0] > 0 ? sum / static_cast<double>(outputs) : not_a_number<double>();
   }
 };
 

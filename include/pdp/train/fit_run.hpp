@@ -76,7 +76,7 @@ class FitRun final : private FitContext {
   void run_steps(Loader& loader, EpochRun& run, Index outputs, OnStep& on_step) {
     auto& saver = trainer_.saver_;
     Engine& engine = trainer_.engine_;
-    checkpoint::Position& at = trainer_.position_.get();
+    const checkpoint::Position& at = trainer_.position_.get();
     const bool runs_ahead = !saver.watches_steps() && std::same_as<OnStep, Unwatched> &&
                             !std::remove_cvref_t<decltype(engine.stage().device())>::uses_host_memory &&
                             trainer_.options_.non_finite != plan::NonFinite::stop;
