@@ -61,17 +61,19 @@ int main(int argc, char** argv) {
   using Comm = pdp::comm::Default;
   return pdp::launch::run<Comm>(argc, argv, [](Comm& world) {
     const Samples train = grid(0.05f), held_out = grid(0.07f);
-    pdp::Trainer trainer{world, pdp::strategy::DataParallel{}, task,
+    pdp::Trainer trainer{world,
+                         pdp::strategy::DataParallel{},
+                         task,
                          {.global_batch = 64, .seed = 1}};
     // [fit]
     namespace metric = pdp::metric;
     pdp::KeepBest best;
     const std::vector<pdp::Epoch> history = trainer.fit(
-        train, {.epochs = 200,
-                .validation = &held_out,
-                .metrics = {metric::MeanAbsoluteError{}, LargestError{}},
-                .callbacks = {pdp::EarlyStopping{.patience = 8},
-                              std::ref(best)}});
+        train,
+        {.epochs = 200,
+         .validation = &held_out,
+         .metrics = {metric::MeanAbsoluteError{}, LargestError{}},
+         .callbacks = {pdp::EarlyStopping{.patience = 8}, std::ref(best)}});
     // [fit]
     if (world.rank() != 0) return;
     std::cout << "epochs before the end: "
