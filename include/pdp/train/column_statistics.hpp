@@ -17,6 +17,7 @@
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/data/column_statistics.hpp>
 #include <pdp/data/dataset.hpp>
+#include <pdp/data/per_rank.hpp>
 #include <pdp/data/sampler.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/train/agreement.hpp>
@@ -42,10 +43,10 @@ void append(std::vector<double>& numbers, const data::ColumnMoments& moments);
 template <data::Dataset D>
 data::ColumnMoments moments_of(const D& set, int part) {
   const Index columns = set.sample_shape().elements();
-  const data::Shard shard{part, statistics_parts};
+  const data::Rows own = data::shard_rows(set.size(), {part, statistics_parts});
   const Index rows = std::clamp<Index>((Index{1} << 18) / columns, 1, 4096);  // about 1 MiB at once
   data::ColumnMoments moments{columns};
-  DatasetChunks chunks{set, shard, rows};
+  DatasetChunks chunks{set, own, own.size(), rows};
   while (chunks.next()) {
     check_all_finite(chunks.inputs(), chunks.samples());
     moments.add(chunks.inputs());
@@ -65,6 +66,8 @@ template <comm::Communicator C, data::Dataset D, class Dev = cpu::Cpu>
 [[nodiscard]] data::ColumnStatistics column_statistics(C& world, const D& set, const Dev& device = {}) {
   static_assert(!comm::HasDeviceBuffers<C> || !Dev::uses_host_memory,
                 "pdp: this communicator takes device memory; give column_statistics the device as its third argument");
+  static_assert(!data::is_per_rank<D>,
+                "pdp: column_statistics reads a dataset that each rank has as a whole, but this one is a data::PerRank");
   const Index columns = set.sample_shape().elements();
   if (world.size() > 1) {
     Agreement agreement;
