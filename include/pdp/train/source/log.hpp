@@ -2,6 +2,10 @@
 
 /// Definitions for pdp/train/log.hpp; see pdp/core/separate_compilation.hpp.
 
+#if !__has_include(<fmt/format.h>)
+#error "pdp needs fmt 9 or newer (Debian: libfmt-dev)"
+#include <see the error above>
+#endif
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
