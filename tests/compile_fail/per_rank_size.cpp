@@ -1,4 +1,4 @@
-// error: pdp: this dataset needs the function .Index size() const.: the number of samples
+// error: pdp: this dataset needs the function .Index size.. const.: the number of samples
 #include <pdp/data/per_rank.hpp>
 
 struct Zeros {

@@ -10,8 +10,10 @@
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
+#include <pdp/train/data_division.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstddef>
@@ -88,6 +90,12 @@ TEMPLATE_TEST_CASE("Trainer throws on every rank within seconds if the ranks of 
 
 TEMPLATE_TEST_CASE("Trainer::step throws on every rank after one rank has swallowed the LabelError of fit", "[train][divergence]",
                    comm::Thread, comm::Tcp) {
+  // The wrong class is in the first batch, and is none of the samples that the ranks compare.
+  constexpr pdp::Index samples = 100 * rows;
+  const std::vector<pdp::Index> compared = pdp::detail::samples_to_compare(samples, 1);
+  pdp::Index at = 0;
+  while (std::ranges::find(compared, at) != compared.end()) ++at;
+  REQUIRE(at < rows);
   std::array<bool, 2> stepped{};
   const auto errors = pdp::testing::errors<TestType>(
       2,
@@ -95,10 +103,12 @@ TEMPLATE_TEST_CASE("Trainer::step throws on every rank after one rank has swallo
         comm::Any world = comm::Any::borrow(group);
         const bool wrong = world.rank() == 1;
         const auto x = pdp::testing::normal(rows * 6, 3);
-        const pdp::data::InMemory<std::int32_t> data{pdp::Shape{6}, x, std::vector<std::int32_t>(rows, wrong ? 9 : 1)};
+        std::vector<std::int32_t> classes(samples, 1);
+        if (wrong) classes[static_cast<std::size_t>(at)] = 9;
+        const pdp::data::InMemory<std::int32_t> data{pdp::Shape{6}, pdp::testing::normal(samples * 6, 3), classes};
         Trainer trainer{world, pdp::strategy::Pipeline<>{}, task, {.global_batch = rows, .seed = 1}};
         try {
-          trainer.fit(data, {.epochs = 1}, [](const pdp::Epoch&) {});
+          trainer.fit(data, {.epochs = 1, .shuffle = false}, [](const pdp::Epoch&) {});
         } catch (const pdp::LabelError&) {
           if (!wrong) throw;
         }
