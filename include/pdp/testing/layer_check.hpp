@@ -159,11 +159,14 @@ class LayerCheck {
     layer_.backward_input(cpu_, values_only(), Matrix<const T>{x_.data(), 0, in_}, y, none, gradient_x_.matrix(0, in_), saved_.data());
     layer_.backward_weight(cpu_, state(false), Matrix<const T>{x_.data(), 0, in_}, y, none, saved_.data());
     if (!is_intact()) return "a call with 0 rows writes outside of its results";
-    for (const nn::Parameter& parameter : parameters_)
-      for (Index i = 0; i < parameter.elements(); ++i)
-        if (const auto found = static_cast<double>(gradient_.data()[parameter.offset + i]); found != 0)
+    for (const nn::Parameter& parameter : parameters_) {
+      for (Index i = 0; i < parameter.elements(); ++i) {
+        if (const auto found = static_cast<double>(gradient_.data()[parameter.offset + i]); found != 0) {
           return text("backward_weight with 0 rows and accumulate = false gives ", six_digits(found), " as the gradient of ",
                       element_name(parameter, i), "; expected 0");
+        }
+      }
+    }
     return {};
   }
 

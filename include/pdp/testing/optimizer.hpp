@@ -55,19 +55,23 @@ class OptimizerCheck {
       if (simd > cpu::widest_simd()) continue;
       const auto bytes = simd == cpu::Simd::avx512 ? 64 : simd == cpu::Simd::avx2 ? 32 : 16;
       const std::vector<float> whole = updated(simd, {0, options_.elements});
-      for (std::size_t i = 0; i < whole.size(); ++i)
-        if (!(std::abs(whole[i] - expected[i]) <= static_cast<float>(options_.tolerance) * std::max(1.0f, std::abs(expected[i]))))
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        if (!(std::abs(whole[i] - expected[i]) <= static_cast<float>(options_.tolerance) * std::max(1.0f, std::abs(expected[i])))) {
           return update_fault(text("update with vectors of ", bytes, " bytes"), as_index(i), static_cast<double>(whole[i]),
                               static_cast<double>(expected[i]), options_.steps) +
                  (keeps() ? ", as update with a float V"
                           : ", as update with a float V and its state, which keeps_state() says is not needed");
+        }
+      }
       const Index half = options_.elements / 2;
       const std::vector<float> parts = updated(simd, {0, std::min<Index>(1, half), half, options_.elements});
-      for (std::size_t i = 0; i < whole.size(); ++i)
-        if (parts[i] != whole[i])
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        if (parts[i] != whole[i]) {
           return update_fault(text("update of parts, with vectors of ", bytes, " bytes,"), as_index(i), static_cast<double>(parts[i]),
                               static_cast<double>(whole[i]), options_.steps) +
                  ", as in an update of all parameters at once";
+        }
+      }
     }
     return {};
   }

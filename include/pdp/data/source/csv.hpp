@@ -210,7 +210,7 @@ class CsvReader {
         row_.fail(row_.line, "expected a column ", *number, " (counted from 0), found ", width_, " columns. Check the separator.");
       return as_size(*number);
     }
-    const std::string& name = std::get<std::string>(column);
+    const auto& name = std::get<std::string>(column);
     if (!options_.header)
       throw ConfigError{text(input_.name(), ": expected the numbers of columns, since the file has no line with names, found ",
                              in_quotes(name), ". Count the columns from 0.")};
