@@ -50,7 +50,7 @@ struct FitOptions {
   bool shuffle = true;
   bool progress = true;  // shows a progress bar if standard error is a terminal
   CheckpointOptions checkpoint{};
-  data::AnyDataset validation{};       // a pointer to a dataset that each epoch ends with, as in .validation = &held_out; borrowed
+  data::AnyDataset validation{};       // a pointer to the dataset that is evaluated after each epoch; borrowed
   std::vector<metric::Any> metrics{};  // of the validation set
   std::vector<Callback> callbacks{};   // called in this order after each epoch
 };

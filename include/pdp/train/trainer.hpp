@@ -53,7 +53,7 @@ class Trainer {
                 "strategy::Strategy requires");
   using Model =
       decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
-  friend detail::FitRun<Trainer>;
+  friend class detail::FitRun<Trainer>;
   // A non-deduced context: the guides in trainer_guides.hpp, not the constructors, deduce the types and say which argument does not fit.
   using World = std::type_identity_t<C>;
   using Engine = engine::Engine<typename engine::World<C, D>::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
