@@ -29,9 +29,9 @@
 #include <pdp/data/source/mapped_file.hpp>
 #include <pdp/data/source/mnist.hpp>
 #include <pdp/data/source/normalised.hpp>
+#include <pdp/data/source/npy.hpp>
 #include <pdp/data/source/part_batches.hpp>
 #include <pdp/data/source/part_sampler.hpp>
-#include <pdp/data/source/npy.hpp>
 #include <pdp/data/source/replace_file.hpp>
 #include <pdp/data/source/sampler.hpp>
 #include <pdp/data/source/share_order.hpp>

@@ -19,8 +19,8 @@ using pdp::StepInfo;
 ///
 /// The rule is written once, as a template over a vector type V: a few lanes on a CPU, one element in a GPU thread. It may use + - * / with
 /// vectors and numbers, sqrt, and the functions of optim/functions.hpp. `State<V>` holds only vectors; a device stores it only for the
-/// elements that this rank updates. Values that depend on the step alone go into constants(StepInfo), an optional member. update() then gets
-/// its result instead of the StepInfo.
+/// elements that this rank updates. Values that depend on the step alone go into constants(StepInfo), an optional member. update() then
+/// gets its result instead of the StepInfo.
 template <class O>
 concept Optimizer = std::copyable<O> &&
     requires(const O& rule, float& parameter, float gradient, typename O::template State<float>& state, const StepInfo& step) {
