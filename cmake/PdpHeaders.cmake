@@ -377,9 +377,11 @@ set(pdp_headers
     pdp/optim/functions.hpp
     pdp/optim/optimizer.hpp
     pdp/optim/optimizers.hpp
+    pdp/optim/reduce_on_plateau.hpp
     pdp/optim/requirements.hpp
     pdp/optim/schedule.hpp
     pdp/optim/sgd.hpp
+    pdp/optim/source/reduce_on_plateau.hpp
     pdp/optim/source/schedule.hpp
     pdp/pdp.hpp
     pdp/plan/common_memory.hpp

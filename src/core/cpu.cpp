@@ -18,6 +18,7 @@
 #include <pdp/engine/instances.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
+#include <pdp/optim/source/reduce_on_plateau.hpp>
 #include <pdp/optim/source/schedule.hpp>
 
 namespace pdp {

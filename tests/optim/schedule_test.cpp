@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+
+#include <pdp/core/error.hpp>
 
 #include "catch.hpp"
 
@@ -122,4 +125,44 @@ TEST_CASE("A schedule without steps has finite factors", "[optim]") {
     CHECK(std::isfinite(optim::CosineRestarts{.steps = 0, .growth = 2}.factor(step)));
     CHECK(std::isfinite(optim::OneCycle{.steps = 0}.factor(step)));
   }
+}
+
+TEST_CASE("optim::check rejects parameters of a schedule that are out of range, and says which", "[optim]") {
+  const auto is_told = [](const auto& schedule, const char* words) {
+    CHECK_THROWS_AS(optim::check(schedule), pdp::ConfigError);
+    CHECK_THROWS_WITH(optim::check(schedule), words);
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  is_told(optim::Linear{.steps = -1}, "the learning-rate schedule Linear has steps = -1; give it a number of steps from 0 on");
+  is_told(optim::StepDecay{.steps = 0}, "the learning-rate schedule StepDecay has steps = 0; give it a number of steps from 1 on");
+  is_told(optim::OneCycle{.steps = 9, .rise = 1.5f}, "the learning-rate schedule OneCycle has rise = 1.5; give it a number from 0 to 1");
+  is_told(optim::CosineRestarts{.steps = 9, .growth = 0},
+          "the learning-rate schedule CosineRestarts has growth = 0; give it a number from 1 to 1000000");
+  is_told(optim::WarmUp<optim::Exponential>{.steps = 3, .then = {.steps = 1, .by = -0.5f}},
+          "the learning-rate schedule Exponential has by = -0.5; give it a number from 0 to 1000000");
+  CHECK_THROWS_AS((optim::WarmUp<>{.steps = -1}.check()), pdp::ConfigError);
+  CHECK_THROWS_AS((optim::Linear{.to = nan}.check()), pdp::ConfigError);
+  CHECK_THROWS_AS((optim::Cosine{.steps = -5}.check()), pdp::ConfigError);
+  CHECK_THROWS_AS((optim::Cosine{.to = -1}.check()), pdp::ConfigError);
+  CHECK_THROWS_AS((optim::StepDecay{.by = nan}.check()), pdp::ConfigError);
+  CHECK_THROWS_AS((optim::Exponential{.steps = 0}.check()), pdp::ConfigError);
+  CHECK_THROWS_AS((optim::CosineRestarts{.steps = 0}.check()), pdp::ConfigError);
+  CHECK_THROWS_AS((optim::CosineRestarts{.to = nan}.check()), pdp::ConfigError);
+  CHECK_THROWS_AS((optim::OneCycle{.from = -1}.check()), pdp::ConfigError);
+  CHECK_THROWS_AS((optim::OneCycle{.to = std::numeric_limits<float>::infinity()}.check()), pdp::ConfigError);
+}
+
+TEST_CASE("optim::check accepts every schedule's defaults, no steps if there is an end, and schedules without check()", "[optim]") {
+  struct Own {
+    [[nodiscard]] float factor(std::int64_t) const { return 1; }
+  };
+  CHECK_NOTHROW(optim::check(Own{}));
+  CHECK_NOTHROW(optim::check(optim::Constant{}));
+  CHECK_NOTHROW(optim::check(optim::WarmUp<Own>{.steps = 0}));
+  CHECK_NOTHROW(optim::check(optim::Linear{.steps = 0, .to = 2}));
+  CHECK_NOTHROW(optim::check(optim::Cosine{.steps = 0}));
+  CHECK_NOTHROW(optim::check(optim::StepDecay{}));
+  CHECK_NOTHROW(optim::check(optim::Exponential{}));
+  CHECK_NOTHROW(optim::check(optim::CosineRestarts{}));
+  CHECK_NOTHROW(optim::check(optim::OneCycle{.steps = 0}));
 }

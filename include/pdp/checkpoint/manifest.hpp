@@ -67,6 +67,7 @@ struct Position {
   std::int64_t finite = 0;                                   // finite steps in a row since loss_scale changed
   double epoch_loss = 0, epoch_correct = 0, epoch_rows = 0;  // totals of the steps of the current epoch
   std::vector<std::int64_t> parts{};  // sizes of the parts of a data::PerRank, in the order of shares; empty for any other dataset
+  double rate_factor = 1;             // factor of the learning rate, besides that of the schedule
   friend bool operator==(const Position&, const Position&) = default;
 };
 

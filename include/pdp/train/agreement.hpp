@@ -27,7 +27,7 @@
 namespace pdp {
 
 /// The calls on a Trainer for which the ranks compare their arguments.
-enum class TrainerCall : std::int64_t { step, fit, evaluate, set_parameters };
+enum class TrainerCall : std::int64_t { step, fit, evaluate, set_parameters, set_learning_rate_factor };
 
 /// Returns the name of the member function of Trainer.
 const char* name(TrainerCall call);
@@ -103,6 +103,7 @@ struct CallArguments {
   bool validates = false;                  // there is a validation set
   std::vector<std::int64_t> metrics{};     // hashes of their names
   Index callbacks = 0;                     // their number
+  double learning_rate_factor = 1;
 };
 
 namespace detail {

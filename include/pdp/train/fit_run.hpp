@@ -56,7 +56,7 @@ class FitRun final : private FitContext {
         break;  // a callback has ended the training within the epoch
       }
       Epoch& epoch = history.emplace_back(run.end());
-      epoch.learning_rate = learning_rate_of(trainer_.task_, trainer_.engine_.steps() - 1);
+      epoch.learning_rate = learning_rate_of(trainer_.task_, trainer_.engine_.steps() - 1, at.rate_factor);
       if (options_.validation) epoch.validation = validate();
       next = answer_of(on_epoch, std::as_const(epoch));
       const Next others = call([&](const Callback& callback) { return callback(epoch, *this); });

@@ -13,10 +13,10 @@ constexpr bool has_learning_rate = requires(const TaskType& task) {
   { task.optimizer.lr } -> std::convertible_to<double>;
 };
 
-/// Returns the learning rate of a step; for an optimizer without a member `lr`, the factor of the schedule.
+/// Returns the learning rate of a step, multiplied by `rate_factor`; for an optimizer without a member `lr`, the product of the factors.
 template <class TaskType>
-[[nodiscard]] double learning_rate_of(const TaskType& task, std::int64_t step) {
-  const auto factor = static_cast<double>(task.schedule.factor(step));
+[[nodiscard]] double learning_rate_of(const TaskType& task, std::int64_t step, double rate_factor) {
+  const double factor = rate_factor * static_cast<double>(task.schedule.factor(step));
   if constexpr (has_learning_rate<TaskType>)
     return factor * static_cast<double>(task.optimizer.lr);
   else

@@ -85,7 +85,7 @@ class Report {
     if (page_.record.steps() == traced_) trainer_.trace(false);
     page_.record.step(number, {.loss = totals.mean_loss(),
                                .accuracy = has_accuracy ? totals.accuracy() : not_a_number<double>(),
-                               .rate = detail::learning_rate_of(trainer_.task(), number),
+                               .rate = detail::learning_rate_of(trainer_.task(), number, trainer_.learning_rate_factor()),
                                .gradient_norm = totals.gradient_norm,
                                .rows = totals.rows,
                                .seconds = totals.seconds});

@@ -38,6 +38,9 @@ class TrainingPosition {
 
   [[nodiscard]] const checkpoint::Position& get() const { return position_; }
   [[nodiscard]] checkpoint::Position& get() { return position_; }
+  /// The factor of the learning rate, besides that of the schedule. Throws ConfigError if it is negative or not finite.
+  [[nodiscard]] float rate_factor() const { return static_cast<float>(position_.rate_factor); }
+  void set_rate_factor(double factor);
 
   /// Begins a fit() with a dataset. Returns the number of the epoch before which it ends. Throws ConfigError if the number of epochs is out
   /// of range, or if a checkpoint was loaded from the middle of an epoch that cannot be continued with these samples and options.

@@ -115,7 +115,9 @@ class Trainer {
   /// Rank 0 reports the first loss that is not finite on standard error.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
     if (!agreed_) agree({.call = TrainerCall::step});
-    const auto [rows, factor] = prepare_step([&] { return std::pair{rows_of(x), task_.schedule.factor(engine_.steps())}; });
+    const auto [rows, factor] = prepare_step([&] {
+      return std::pair{rows_of(x), task_.schedule.factor(engine_.steps()) * position_.rate_factor()};
+    });
     engine_.start({rows, targets, global_rows, false, share_rows}, factor, {.stops = stops_, .saves = saver_.is_busy(), .ends = ends_});
   }
   Totals finish() {
@@ -203,6 +205,14 @@ class Trainer {
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
   }
+  /// The factor of the learning rate, besides the schedule's; 1 at first. Checkpoints keep it. Setting it throws ConfigError on every rank
+  /// if the ranks give different ones, or if it is negative or not finite.
+  [[nodiscard]] double learning_rate_factor() const { return position_.get().rate_factor; }
+  void set_learning_rate_factor(double factor) {
+    const CallArguments given{.call = TrainerCall::set_learning_rate_factor, .learning_rate_factor = factor};
+    check_agreement(*world_, engine_.stage().device(), given);
+    position_.set_rate_factor(factor);
+  }
   /// The program's own numbers and texts, which checkpoints keep. load(), resume() and a fit() that resumes set them. All ranks set the
   /// same.
   [[nodiscard]] checkpoint::Values& values() { return saver_.values(); }
@@ -252,6 +262,7 @@ class Trainer {
   [[nodiscard]] plan::Plan checked_plan(const D& device) {
     Engine::check_device(*world_, device);
     check_agreement<P>(*world_, device, task_, strategy_, model_, options_);
+    optim::check(task_.schedule);
     return detail::checked_plan(strategy_, nn::outline(model_, input_), options_.gradient_policy(), {world_->rank(), world_->size()});
   }
 

@@ -55,7 +55,8 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
                      {"loss_scale", detail::json_of(at.loss_scale)},
                      {"epoch_loss", detail::json_of(at.epoch_loss)},
                      {"epoch_correct", detail::json_of(at.epoch_correct)},
-                     {"epoch_rows", detail::json_of(at.epoch_rows)}};
+                     {"epoch_rows", detail::json_of(at.epoch_rows)},
+                     {"rate_factor", detail::json_of(at.rate_factor)}};
   if (!at.parts.empty()) all["position"]["parts"] = at.parts;
   all["values"] = Json::object();
   for (const auto& [name, value] : manifest.values) {

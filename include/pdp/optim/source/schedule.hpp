@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <numbers>
 
+#include <pdp/core/error.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/optim/schedule.hpp>
 
@@ -17,7 +19,55 @@ namespace detail {
 /// Returns the value at `way` (0 to 1) of half a cosine between two values.
 inline double half_cosine(double from, double to, double way) { return to + (from - to) * (1 + std::cos(std::numbers::pi * way)) / 2; }
 
+/// The largest factor that a schedule may have. Larger ones are mistakes, such as a rate in place of a factor.
+inline constexpr double most_factor = 1e6;
+
+PDP_INLINE void check_steps(const char* schedule, std::int64_t steps, std::int64_t least) {
+  if (steps < least)
+    throw ConfigError{
+        text("the learning-rate schedule ", schedule, " has steps = ", steps, "; give it a number of steps from ", least, " on")};
+}
+
+PDP_INLINE void check_number(const char* schedule, const char* name, double value, double least, double most) {
+  if (!is_finite(value) || value < least || value > most)
+    throw ConfigError{
+        text("the learning-rate schedule ", schedule, " has ", name, " = ", value, "; give it a number from ", least, " to ", most)};
+}
+
 }  // namespace detail
+
+PDP_INLINE void Linear::check() const {
+  detail::check_steps("Linear", steps, 0);
+  detail::check_number("Linear", "to", static_cast<double>(to), 0, detail::most_factor);
+}
+
+PDP_INLINE void Cosine::check() const {
+  detail::check_steps("Cosine", steps, 0);
+  detail::check_number("Cosine", "to", static_cast<double>(to), 0, detail::most_factor);
+}
+
+PDP_INLINE void StepDecay::check() const {
+  detail::check_steps("StepDecay", steps, 1);
+  detail::check_number("StepDecay", "by", static_cast<double>(by), 0, detail::most_factor);
+}
+
+PDP_INLINE void Exponential::check() const {
+  detail::check_steps("Exponential", steps, 1);
+  detail::check_number("Exponential", "by", static_cast<double>(by), 0, detail::most_factor);
+}
+
+PDP_INLINE void CosineRestarts::check() const {
+  detail::check_steps("CosineRestarts", steps, 1);
+  detail::check_number("CosineRestarts", "growth", static_cast<double>(growth), 1, detail::most_factor);
+  detail::check_number("CosineRestarts", "to", static_cast<double>(to), 0, detail::most_factor);
+}
+
+PDP_INLINE void OneCycle::check() const {
+  detail::check_steps("OneCycle", steps, 0);
+  detail::check_number("OneCycle", "rise", static_cast<double>(rise), 0, 1);
+  detail::check_number("OneCycle", "from", static_cast<double>(from), 0, detail::most_factor);
+  detail::check_number("OneCycle", "to", static_cast<double>(to), 0, detail::most_factor);
+}
 
 PDP_INLINE float Cosine::factor(std::int64_t step) const {
   if (step >= steps) return to;

@@ -116,6 +116,8 @@ PDP_INLINE const char* name(TrainerCall call) {
       return "evaluate";
     case TrainerCall::set_parameters:
       return "set_parameters";
+    case TrainerCall::set_learning_rate_factor:
+      return "set_learning_rate_factor";
   }
   return "an unknown call";
 }
@@ -188,6 +190,7 @@ PDP_INLINE Agreement detail::agreement_of(const CallArguments& given) {
   agreement.number("validation set", given.validates ? Index{1} : Index{0}, "give one on all ranks, or on none");
   agreement.all("metrics", given.metrics, "give the same metrics in the same order on all ranks");
   agreement.number("callbacks", given.callbacks, "give the same number on all ranks; a callback can look at its rank");
+  agreement.number("learning_rate_factor", given.learning_rate_factor);
   return agreement;
 }
 

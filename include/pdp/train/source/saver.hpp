@@ -10,6 +10,7 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
@@ -60,6 +61,12 @@ PDP_INLINE CallArguments detail::arguments_of(CallArguments of_data, const FitOp
   for (const metric::Any& each : fit.metrics) of_data.metrics.push_back(static_cast<std::int64_t>(random::hash(each.name())));
   of_data.callbacks = as_index(fit.callbacks.size());
   return of_data;
+}
+
+PDP_INLINE void TrainingPosition::set_rate_factor(double factor) {
+  if (!is_finite(factor) || factor < 0)
+    throw ConfigError{text("the factor of the learning rate is ", factor, "; give it a finite number from 0 on")};
+  position_.rate_factor = factor;
 }
 
 PDP_INLINE void check(const CheckpointOptions& options) {
