@@ -256,6 +256,7 @@ set(pdp_headers
     pdp/engine/in_flight.hpp
     pdp/engine/instances.hpp
     pdp/engine/message_tags.hpp
+    pdp/engine/parameter_settings.hpp
     pdp/engine/predicted_output.hpp
     pdp/engine/program.hpp
     pdp/engine/recorded_splits.hpp
@@ -266,6 +267,7 @@ set(pdp_headers
     pdp/engine/source/batch.hpp
     pdp/engine/source/channels.hpp
     pdp/engine/source/collect.hpp
+    pdp/engine/source/parameter_settings.hpp
     pdp/engine/source/program.hpp
     pdp/engine/source/recorded_splits.hpp
     pdp/engine/source/step_trace.hpp
@@ -274,6 +276,7 @@ set(pdp_headers
     pdp/engine/timeline.hpp
     pdp/engine/unit_calls.hpp
     pdp/engine/unit_memory.hpp
+    pdp/engine/unit_updates.hpp
     pdp/engine/worker.hpp
     pdp/engine/world.hpp
     pdp/launch/access/access.hpp
@@ -375,6 +378,7 @@ set(pdp_headers
     pdp/nn/stage_parameters.hpp
     pdp/optim/adam.hpp
     pdp/optim/functions.hpp
+    pdp/optim/grouped.hpp
     pdp/optim/optimizer.hpp
     pdp/optim/optimizers.hpp
     pdp/optim/reduce_on_plateau.hpp

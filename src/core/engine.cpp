@@ -14,6 +14,7 @@
 #include <pdp/engine/source/batch.hpp>
 #include <pdp/engine/source/channels.hpp>
 #include <pdp/engine/source/collect.hpp>
+#include <pdp/engine/source/parameter_settings.hpp>
 #include <pdp/engine/source/program.hpp>
 #include <pdp/engine/source/recorded_splits.hpp>
 #include <pdp/engine/source/step_trace.hpp>

@@ -10,6 +10,7 @@
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/optim/grouped.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/hybrid.hpp>
 #include <pdp/strategy/pipeline.hpp>
@@ -31,20 +32,21 @@ namespace strategy = pdp::strategy;
 namespace {
 
 // As wide as a classifier of MNIST: products of large matrices may allocate even if those of small ones do not.
-const pdp::Task wide{
-    pdp::nn::Sequential{pdp::nn::Linear{784, 64},
-                        pdp::nn::Repeat{1, pdp::nn::Residual{pdp::nn::Sequential{pdp::nn::Linear{64, 64}, pdp::nn::Relu{}}}},
-                        pdp::nn::Linear{64, 10}},
-    pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
+const pdp::nn::Sequential model{pdp::nn::Linear{784, 64},
+                                pdp::nn::Repeat{1, pdp::nn::Residual{pdp::nn::Sequential{pdp::nn::Linear{64, 64}, pdp::nn::Relu{}}}},
+                                pdp::nn::Linear{64, 10}};
+const pdp::Task wide{model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
+const pdp::Task grouped{model, pdp::loss::CrossEntropy{},
+                        pdp::optim::Grouped{pdp::optim::AdamW{}, pdp::optim::no_decay_on_biases_and_norms}};
 
 /// Returns the number of allocations of all ranks in steps 4 to 23 of a fit (counted from 0), those of the loader's thread and of messages
 /// included. Step 3 is the first with fewer rows, for which oneDNN creates other kernels. In step 8 the last rank is late by `late`.
-template <class Strategy, class P>
+template <class Strategy, class P, class TaskType>
 long allocations_of(comm::Any& world, const Strategy& strategy, const plan::GradientPolicy& policy, P precision,
-                    std::chrono::milliseconds late) {
+                    std::chrono::milliseconds late, const TaskType& task) {
   const pdp::data::InMemory<std::int32_t> samples{pdp::Shape{784}, pdp::testing::normal(1000 * 784, 1), std::vector<std::int32_t>(1000, 3)};
   const pdp::TrainerOptions options{.global_batch = 256, .seed = 1, .clip_norm = policy.clip_norm, .non_finite = policy.non_finite};
-  pdp::Trainer trainer{world, strategy, wide, options, precision};
+  pdp::Trainer trainer{world, strategy, task, options, precision};
   long first = 0, last = 0;
   const auto on_step = [&](std::int64_t step, const auto&) {
     if (step == 8 && world.rank() == world.size() - 1) std::this_thread::sleep_for(late);
@@ -58,11 +60,11 @@ long allocations_of(comm::Any& world, const Strategy& strategy, const plan::Grad
   return last - first;
 }
 
-template <class Comm, class Strategy, class P = pdp::Float32>
+template <class Comm, class Strategy, class P = pdp::Float32, class TaskType = decltype(wide)>
 long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy = {}, P precision = {},
-                          std::chrono::milliseconds late = {}) {
+                          std::chrono::milliseconds late = {}, const TaskType& task = wide) {
   const auto counts = erased::ranks<Comm>(
-      ranks, [&](comm::Any& world) { return allocations_of(world, erased::strategy(strategy), policy, precision, late); });
+      ranks, [&](comm::Any& world) { return allocations_of(world, erased::strategy(strategy), policy, precision, late, task); });
   return counts.front();
 }
 
@@ -89,6 +91,16 @@ TEST_CASE("allocations::count counts operator new, malloc and realloc", "[parall
   CHECK(counted([&] { memory = std::realloc(memory, 100'000); }) == 1);
   std::free(memory);
   CHECK(counted([] {}) == 0);
+}
+
+TEST_CASE("Trainer::fit allocates nothing for the runs of parameter groups", "[parallel][allocation]") {
+  if (!allocations::are_counted) return;
+  const auto allocations_with_groups = [](const auto& strategy) {
+    return allocations_in_a_fit<comm::Shm>(2, strategy, {.clip_norm = 0.01}, pdp::Float32{}, {}, grouped) +
+           allocations_in_a_fit<comm::Shm>(2, strategy, {}, pdp::Float32{}, {}, grouped);
+  };
+  CHECK(allocations_with_groups(strategy::DataParallel{}) == 0);
+  CHECK(allocations_with_groups(strategy::Zero{.stage = 3}) == 0);
 }
 
 TEST_CASE("Trainer::fit allocates nothing after the first four steps", "[parallel][allocation]") {

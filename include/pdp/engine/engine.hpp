@@ -69,7 +69,7 @@ class Engine {
         executor_{plan_,   groups_, channels_,  memory_,
                   worker_, rows_,   in_flight_, std::max({setup_.message_count, step_.message_count, evaluate_.message_count})},
         in_flight_{groups_.world(), worker_.device()} {
-    worker_.norm = {worker_.stage(), plan_, policy, groups_.counted_units(plan_)};
+    worker_.norm = {worker_.stage(), plan_, policy, groups_.counted_units(plan_), worker_.frozen()};
     if constexpr (comm::RecordsCalls<C>)
       if (world.size() > 1) agree_on_records();
     const AfterDevice after{world, worker_.device()};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,17 +22,18 @@ namespace pdp::engine {
 /// The computation of the norm of a step's gradient on one rank's device. It involves no other rank, and the host only when it reads
 /// results.
 ///
-/// The norm covers parameters alone: a unit's memory between and behind them holds arbitrary values.
+/// The norm covers the parameters that are updated: not frozen ones, nor a unit's memory between and behind parameters, which holds
+/// arbitrary values.
 template <class D, class T>
 class GradientNorm {
   using Gradient = Accumulated<T>;
 
  public:
   GradientNorm() = default;
-  /// `counts`: for each unit, whether this rank adds its part (see Groups::counted_units). Throws ConfigError if the policy is not valid,
-  /// and PlanError if the plan lacks a norm that the policy needs.
+  /// `counts`: for each unit, whether this rank adds its part (see Groups::counted_units). `frozen`: whether a parameter is left out.
+  /// Throws ConfigError if the policy is not valid, and PlanError if the plan lacks a norm that the policy needs.
   GradientNorm(nn::StageParameters<D, T>& stage, const plan::Plan& plan, const plan::GradientPolicy& policy,
-               const std::vector<bool>& counts);
+               const std::vector<bool>& counts, const std::function<bool(const nn::Parameter&)>& frozen);
 
   /// Begins a step.
   void begin(const D& device);
@@ -89,7 +91,7 @@ class GradientNorm {
 
 template <class D, class T>
 GradientNorm<D, T>::GradientNorm(nn::StageParameters<D, T>& stage, const plan::Plan& plan, const plan::GradientPolicy& policy,
-                                 const std::vector<bool>& counts)
+                                 const std::vector<bool>& counts, const std::function<bool(const nn::Parameter&)>& frozen)
     : policy_{policy} {
   policy.check();
   if (!policy.needs_norm()) return;
@@ -104,6 +106,7 @@ GradientNorm<D, T>::GradientNorm(nn::StageParameters<D, T>& stage, const plan::P
         std::ranges::any_of(plan.step, [u](const plan::Instruction& i) { return i.op == plan::Op::reduce_start && i.unit == as_int(u); });
     unit.counts = counts[u];
     stage.for_each_gradient(as_int(u), [&](const nn::Parameter& parameter, int layer, std::span<Gradient> whole, std::span<Gradient> own) {
+      if (frozen(parameter)) return;
       unit.whole.push_back({parameter, layer, whole, tensors++});
       const bool others_have_it = plan.tensor.index > 0 && !parameter.is_divided();
       if (!own.empty() && !others_have_it) unit.own.push_back(own);

@@ -17,6 +17,7 @@
 #include <pdp/engine/predicted_output.hpp>
 #include <pdp/engine/row_loss.hpp>
 #include <pdp/engine/slice_sums.hpp>
+#include <pdp/engine/unit_updates.hpp>
 #include <pdp/loss/loss.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/optim/optimizer.hpp>
@@ -45,8 +46,8 @@ class Worker {
   /// `lent`, `lent_scratch`: memory that another object owns; empty if there is none.
   Worker(const plan::Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device,
          const nn::Lent<T>& lent, const std::vector<std::span<Gradient>>& lent_scratch)
-      : optimizer_{optimizer},
-        stage_{model, input, plan::runs(plan), limits.seed, device, lent},
+      : stage_{model, input, plan::runs(plan), limits.seed, device, lent},
+        updates_{optimizer, stage_, plan.units.size()},
         limits_{limits},
         micro_rows_{plan::micro_batch_rows(plan, limits.rows)},
         numbers_{allocate<StepNumbers>(device, 1)},
@@ -54,11 +55,7 @@ class Worker {
         boundaries_{device, plan, stage_.outline(), micro_rows_},
         input_{device, limits.rows, stage_.outline().width(0), loss_.target_elements()},
         output_{plan.tensor.count},
-        sums_{device, plan, stage_.outline(), lent_scratch} {
-    const Index fields = as_index(optim::needed_state_fields(optimizer_));
-    for (std::size_t u = 0; u < plan.units.size(); ++u)
-      optimizer_state_.push_back(allocate<Gradient>(device, fields * as_index(stage_.own_gradients(as_int(u)).size())));
-  }
+        sums_{device, plan, stage_.outline(), lent_scratch} {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -142,25 +139,22 @@ class Worker {
     if (gradients.empty()) gradients = {&own, 1};
     T* const values = stage_.own_values(unit).data();
     if constexpr (Stage::has_masters) copies = {&values, 1};
-    update<optim::state_fields<Optimizer>>(device(), optimizer_, numbers_.data(), stage_.own_masters(unit), gradients,
-                                           optimizer_state_[as_size(unit)].span(), copies);
+    updates_.apply(device(), unit, numbers_.data(), stage_.own_masters(unit), gradients, copies);
   }
 
   /// Calls visit(parameter, part, field, values) for what apply() updates on this rank (see StageParameters::SlicePart). `field`: -1 for
   /// the elements themselves, else the number of a value of the optimizer's state for each of them. The values are in the device's memory.
   template <class Visit>
   void for_each_updated(Visit&& visit) {
-    const std::size_t fields = optim::needed_state_fields(optimizer_);
+    const std::size_t fields = optim::needed_state_fields(optimizer());
     stage_.for_each_slice_part([&](const nn::Parameter& parameter, const typename Stage::SlicePart& part) {
-      const std::span<Gradient> masters = stage_.own_masters(part.unit);
-      const auto values_of = [&](std::span<Gradient> all, Index begin) { return all.subspan(as_size(begin), as_size(part.elements)); };
-      visit(parameter, part, -1, values_of(masters, part.at));
+      visit(parameter, part, -1, stage_.own_masters(part.unit).subspan(as_size(part.at), as_size(part.elements)));
       for (std::size_t field = 0; field < fields; ++field)
-        visit(parameter, part, as_int(field),
-              values_of(optimizer_state_[as_size(part.unit)].span(), as_index(field * masters.size()) + part.at));
+        visit(parameter, part, as_int(field), updates_.values(part.unit, field, part.at, part.elements));
     });
   }
-  [[nodiscard]] const Optimizer& optimizer() const { return optimizer_; }
+  [[nodiscard]] const Optimizer& optimizer() const { return updates_.optimizer(); }
+  [[nodiscard]] auto frozen() const { return updates_.frozen(); }
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
   /// Executes `count` instructions, the first of which is `i`. Their rows may be computed together (see plan::joined). Calls between()
@@ -258,8 +252,8 @@ class Worker {
                training_ ? stage_.gradient(slot, boundary) : Matrix<T>{});
   }
 
-  Optimizer optimizer_;
   Stage stage_;
+  UnitUpdates<Optimizer, Stage> updates_;
   Limits limits_;
   Index micro_rows_;  // of a full micro-batch
   DeviceMemory<D, StepNumbers> numbers_;
@@ -268,7 +262,6 @@ class Worker {
   BatchInput<Input, T, Target, D> input_;
   PredictedOutput<Input, T, D> output_;
   SliceSums<D, T> sums_;
-  std::vector<DeviceMemory<D, Gradient>> optimizer_state_;
   std::int64_t steps_ = 0;
   bool training_ = false;
   Batch<T, Target> batch_;  // in memory that the device reads

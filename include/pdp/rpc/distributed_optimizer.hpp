@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <pdp/core/error.hpp>
+#include <pdp/optim/grouped.hpp>
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/optim/schedule.hpp>
 #include <pdp/plan/gradient_policy.hpp>
@@ -33,6 +34,8 @@ struct OptimizerOptions {
 /// rank. Move-only. Use it on the thread of its Node, and destroy it before the Node ends.
 template <optim::Optimizer Rule, optim::Schedule Schedule = optim::Constant>
 class DistributedOptimizer {
+  static_assert(!optim::has_groups<Rule>, "pdp: remote networks take no parameter groups; give them the optimizer without optim::Grouped");
+
  public:
   template <class... N>
   DistributedOptimizer(Node& node, const Rule& rule, const Remote<N>&... networks)

@@ -9,6 +9,7 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/optim/grouped.hpp>
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/optim/schedule.hpp>
 #include <pdp/rpc/future.hpp>
@@ -78,6 +79,9 @@ class ParameterClient {
 /// gets the number of the update.
 template <optim::Optimizer Rule, optim::Schedule Schedule = optim::Constant>
 class ParameterServer {
+  static_assert(!optim::has_groups<Rule>,
+                "pdp: a parameter server takes no parameter groups; give it the optimizer without optim::Grouped");
+
  public:
   using Shard = ParameterShard<Rule, Schedule>;
   using Client = ParameterClient<Shard>;

@@ -16,6 +16,7 @@
 #include <pdp/core/precision.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/engine/parameter_settings.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/plan/gradient_policy.hpp>
@@ -86,6 +87,7 @@ struct TrainerArguments {
   std::vector<std::int64_t> model{}, strategy{};
   std::array<DType, 3> precision{};
   std::array<double, 4> optimizer{};  // parameters after two steps each
+  std::vector<std::int64_t> parameter_groups{};
   std::array<double, 18> schedule{};  // learning-rate factors of some steps
 };
 
@@ -146,8 +148,9 @@ std::vector<std::int64_t> if_any(F&& numbers) {
 }  // namespace detail
 
 /// Throws ConfigError on every rank if a rank has another task, strategy, precision or other options than rank 0, as far as numbers show
-/// that. An optimizer is tried for two steps, and a schedule at some steps. Of a model, only the sizes and kinds of its layers are
-/// compared. Every rank makes this call. `placed` is the model as the strategy divides it.
+/// that. An optimizer is tried for two steps, and a schedule at some steps. Parameter groups count by their effect on each parameter. Of a
+/// model, only the sizes and kinds of its layers are compared. Every rank makes this call. `placed` is the model as the strategy divides
+/// it.
 template <SupportedPrecision P, comm::Communicator C, Device D, class TaskType, nn::Block Placed>
 void check_agreement(C& world, const D& device, const TaskType& task, strategy::StrategyRef strategy, const Placed& placed,
                      const TrainerOptions& options) {
@@ -161,6 +164,8 @@ void check_agreement(C& world, const D& device, const TaskType& task, strategy::
     given.optimizer[at++] = detail::probe(task.optimizer, lr_factor, 0, 0.5f, -0.25f);
     given.optimizer[at++] = detail::probe(task.optimizer, lr_factor, 1, 0, 0);
   }
+  given.parameter_groups =
+      detail::if_any([&] { return engine::numbers_of(engine::groups_of(task.optimizer), nn::parameters_of(task.model)); });
   for (std::size_t number = 0; number < given.schedule.size(); ++number)  // steps 0, 1, 2, 4, ... 65536
     given.schedule[number] = static_cast<double>(task.schedule.factor(number == 0 ? 0 : std::int64_t{1} << (number - 1)));
   detail::agreement_of(given, options).check(world, device);

@@ -162,6 +162,7 @@ PDP_INLINE Agreement detail::agreement_of(const TrainerArguments& given, const T
   agreement.all("loss_scaling",
                 {policy.loss_scaling ? 1 : 0, bits(scaling.initial), bits(scaling.growth), bits(scaling.backoff), scaling.interval});
   for (const double value : given.optimizer) agreement.rough("optimizer", value);
+  agreement.all("set of parameter groups", given.parameter_groups);
   for (const double factor : given.schedule) agreement.rough("schedule", factor);
   return agreement;
 }
