@@ -291,6 +291,7 @@ set(pdp_headers
     pdp/launch/net/source/host_name.hpp
     pdp/launch/options.hpp
     pdp/launch/place.hpp
+    pdp/launch/process/carry_out.hpp
     pdp/launch/process/cores.hpp
     pdp/launch/process/launcher_signals.hpp
     pdp/launch/process/local.hpp
@@ -306,8 +307,11 @@ set(pdp_headers
     pdp/launch/process/source/start_time.hpp
     pdp/launch/process/stack.hpp
     pdp/launch/process/start_time.hpp
+    pdp/launch/process/threads.hpp
+    pdp/launch/program_flags.hpp
     pdp/launch/run.hpp
     pdp/launch/source/options.hpp
+    pdp/launch/source/program_flags.hpp
     pdp/launch/source/stop_requests.hpp
     pdp/launch/start/environment.hpp
     pdp/launch/start/host_list.hpp

@@ -10,6 +10,7 @@
 #include <pdp/launch/process/source/stack.hpp>
 #include <pdp/launch/process/source/start_time.hpp>
 #include <pdp/launch/source/options.hpp>
+#include <pdp/launch/source/program_flags.hpp>
 #include <pdp/launch/source/stop_requests.hpp>
 #include <pdp/launch/start/source/environment.hpp>
 #include <pdp/launch/start/source/launcher_variables.hpp>

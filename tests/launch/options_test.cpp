@@ -24,7 +24,7 @@ TEST_CASE("Options::from finds --ranks and --threads among a program's own argum
   CHECK(options({"--ranks=5"}).ranks == 5);
   CHECK(options({"--threads", "2"}).threads == 2);
   CHECK(options({"--threads=3", "-x"}).threads == 3);
-  CHECK_FALSE(options({"--rank", "4", "--ranksome=3", "-n", "2"}).ranks);
+  CHECK_FALSE(options({"--rankings", "4", "--ranksome=3", "-n", "2"}).ranks);
   CHECK_FALSE(options({"--", "--ranks", "4"}).ranks);
 }
 
@@ -34,7 +34,7 @@ TEST_CASE("Options::from finds --comm among a program's own arguments", "[launch
   CHECK(options({"--comm=tcp"}).comm == "tcp");
   CHECK(options({"--comm", "tcp", "--comm=shm"}).comm == "shm");
   CHECK(options({"--threads=3", "--comm=thread"}).threads == 3);
-  CHECK(options({"--communicator", "tcp", "--com=shm", "comm", "shm"}).comm.empty());
+  CHECK(options({"--communicator", "tcp", "--compress=shm", "comm", "shm"}).comm.empty());
   CHECK(options({"--", "--comm", "tcp"}).comm.empty());
 }
 

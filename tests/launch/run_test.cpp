@@ -68,6 +68,31 @@ TEST_CASE("launch::run starts one binary as one rank, as processes or as threads
   CHECK(ended.err.empty());
 }
 
+TEST_CASE("launch::run passes a program's own arguments on in order, without pdp's", "[launch][run]") {
+  CHECK(run({"own"}).out == "ranks 1 own\n");
+  CHECK(run({"own", "--rank", "3", "--ranks", "2", "file", "--threads-of-mine"}).out == "ranks 2 own --rank 3 file --threads-of-mine\n");
+  CHECK(run({"own", "--threads=3", "a", "--", "--ranks", "2", "--help", "--"}).out == "ranks 3 own a --ranks 2 --help --\n");
+}
+
+TEST_CASE("launch::run prints the help of the program and of pdp's flags on one process", "[launch][run]") {
+  const Ended own = run({"own", "--ranks", "2", "--help"});
+  CHECK(own.code == 0);
+  CHECK_THAT(own.out, StartsWith("launch_program: prints its arguments\n  --rank N  an own flag\n\nFlags of pdp:\n  --ranks N"));
+  const Ended plain = run({"sum", "--help"});
+  CHECK(plain.code == 0);
+  CHECK_THAT(plain.out, StartsWith("Flags of pdp:\n  --ranks N"));
+}
+
+TEST_CASE("launch::run rejects a misspelt flag, and ends with 2 before it starts a rank", "[launch][run]") {
+  for (const char* mode : {"sum", "own"}) {
+    const Ended ended = run({mode, "--thread", "2"});
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    CHECK_THAT(ended.err, Contains("'--thread' is no flag of this program; did you mean --threads?"));
+  }
+  CHECK(run({"sum", "--rank", "2"}).code == 2);
+}
+
 TEST_CASE("launch::run uses the communicator that the command line names, or else the first", "[launch][run]") {
   const auto [arguments, words] = GENERATE(table<std::vector<std::string>, std::string>({
       {{"--ranks", "4"}, "shm on 4 ranks, shm on 2\n"},

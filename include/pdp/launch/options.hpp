@@ -4,6 +4,7 @@
 #include <string>
 
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/launch/program_flags.hpp>
 #include <pdp/launch/start/starter.hpp>
 
 namespace pdp::launch {
@@ -40,10 +41,12 @@ struct Options {
   void check() const;
 
   /// Reads --ranks N, --threads N, --restarts N, --comm NAME and --rendezvous URL from a command line, up to an argument --. Accepts
-  /// --ranks=N, too, and ignores other arguments. Throws UsageError if a value is missing or invalid.
-  static Options from(int argc, const char* const* argv);
-  /// Reads the command line into these options. If it throws, the options that it has read keep their values.
-  void read(int argc, const char* const* argv);
+  /// --ranks=N, too. Returns the other arguments, those behind -- included. Throws UsageError if a value is missing or invalid, or if an
+  /// argument looks like a misspelling of one of these flags and is no flag of the program. The options that it has read then keep their
+  /// values.
+  Arguments read(int argc, const char* const* argv, const ProgramFlags& program = {});
+  /// Returns the options that read() reads.
+  static Options from(int argc, const char* const* argv, const ProgramFlags& program = {});
 };
 
 }  // namespace pdp::launch

@@ -2,25 +2,23 @@
 
 #include <array>
 #include <concepts>
-#include <exception>
-#include <mutex>
 #include <optional>
-#include <string>
-#include <thread>
+#include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <pdp/comm/any.hpp>
 #include <pdp/comm/thread.hpp>
-#include <pdp/core/cast.hpp>
 #include <pdp/core/file_size_limit.hpp>
 #include <pdp/core/standard_streams.hpp>
 #include <pdp/launch/join.hpp>
 #include <pdp/launch/options.hpp>
-#include <pdp/launch/process/cores.hpp>
+#include <pdp/launch/process/carry_out.hpp>
+#include <pdp/launch/process/problem.hpp>
 #include <pdp/launch/process/report.hpp>
 #include <pdp/launch/process/stack.hpp>
+#include <pdp/launch/process/threads.hpp>
+#include <pdp/launch/program_flags.hpp>
 #include <pdp/launch/start/processes.hpp>
 #include <pdp/launch/start/start.hpp>
 #include <pdp/launch/stop_requests.hpp>
@@ -29,32 +27,6 @@
 namespace pdp::launch {
 
 namespace detail {
-
-/// Runs the user's function on one rank, and then a barrier: ranks that have not made the same calls find out there at the latest. Returns
-/// the exit code: the result of the function, or 0 if it has none. If the function throws, passes the error to `tell` and only then aborts
-/// the world. So this error is recorded before the errors that it causes on other ranks.
-template <class Comm, class F, class Tell>
-int carry_out(Comm world, F& function, const Tell& tell) {
-  try {
-    int code = 0;  // NOLINT(misc-const-correctness): it is assigned if the function has a result
-    if constexpr (std::is_void_v<std::invoke_result_t<F&, Comm&>>)
-      function(world);
-    else
-      code = as_int(function(world));
-    check_standard_output();
-    world.barrier();
-    return code;
-  } catch (const Stopped& stopped) {  // on every rank
-    world.barrier();
-    if (world.rank() == 0) Report::print({.message = stopped.what()}, -1);
-    return Stopped::exit_code;
-  } catch (...) {
-    const Problem problem = Problem::current();
-    tell(problem, world.rank());
-    if constexpr (requires { world.abort(problem.message); }) world.abort(text("rank ", world.rank(), " has failed: ", problem.message));
-    return problem.exit_code();
-  }
-}
 
 template <class Comm>
 comm::Any join_any(const JobPlace& place) {
@@ -129,75 +101,33 @@ int run_process(const Options& options, const Start& start, const Report& report
   return code;
 }
 
-/// A warning for ranks that are threads. Each thread starts on cores of its own, but OpenMP binds it again when it first computes in
-/// parallel.
-inline constexpr const char* threads_are_bound =
-    "OpenMP binds the threads of every rank to the same cores, beginning with the first (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY or "
-    "KMP_AFFINITY). Ranks that are threads may therefore share cores while others are free, and run slower. Unset these variables, or use "
-    "--ranks, whose processes get cores of their own";
-
-/// A rank that is a thread and not yet connected to the others. Its conversion to Comm connects it.
-template <class Comm>
-struct Seat {
-  InProcessStore& store;
-  int rank, size;
-  comm::TimePoint deadline;
-  explicit operator Comm() const {
-    try {
-      return Comm::connect(store, rank, size, deadline);
-    } catch (...) {
-      store.fail(Problem::failure_at_start(rank));
-      throw;
+/// Reads the command line. Returns an exit code if the program is to end: after --help, or after a wrong command line.
+template <class... Comms>
+std::optional<int> read(Options& options, Arguments& own, int argc, char** argv, const ProgramFlags& program) {
+  try {
+    if (asks_for_help(argc, argv)) {
+      write_standard_output(help_text(program));
+      return 0;
     }
+    own = options.read(argc, argv, program);
+  } catch (...) {
+    const int code = Report::print_current();
+    tell_others_in_store<Comms...>(options);
+    return code;
   }
-};
-
-/// Runs one rank for each element of `all`, each on a thread of its own. Returns the exit code.
-///
-/// Each thread converts its element, a Seat or a communicator, to World and calls the function with it. World is comm::Thread, an Any that
-/// holds one, or a communicator of devices. `deadline`: of calls; nothing: the communicator's default.
-template <class World, class AnySeat, class F>
-int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& deadline, F& function) {
-  const auto count = as_int(all.size());
-  std::mutex mutex;
-  std::optional<std::pair<int, Problem>> root, consequence;
-  int first_code = 0;
-  widen_thread_stacks();
-  {
-    const std::vector<Cores> places = openmp_places();  // the threads read this
-    std::vector<std::jthread> threads;
-    if (count > 1 && places.size() > 1) Report::print({Problem::Kind::usage, threads_are_bound}, -1);
-    // Destroyed before `threads` are joined. If a thread cannot be started, the other ranks then notice that its rank is gone.
-    std::vector<AnySeat> seats = std::move(all);
-    while (!seats.empty()) {
-      threads.emplace_back([&, own = as_int(seats.size()) - 1, seat = std::move(seats.back())]() mutable {
-        const auto tell = [&](const Problem& problem, int rank) {
-          const std::lock_guard lock{mutex};
-          auto& first = problem.kind == Problem::Kind::consequence ? consequence : root;
-          if (!first) first.emplace(rank, problem);
-        };
-        if (const auto cores = share_of(places, own, count)) ::sched_setaffinity(0, sizeof *cores, &*cores);
-        int code = 0;
-        try {
-          auto world = static_cast<World>(std::move(seat));
-          set_deadline(world, deadline);
-          code = carry_out(std::move(world), function, tell);
-        } catch (...) {  // the rank could not connect
-          const Problem problem = Problem::current();
-          tell(problem, own);
-          code = problem.exit_code();
-        }
-        const std::lock_guard lock{mutex};
-        if (first_code == 0) first_code = code;
-      });
-      seats.pop_back();
-    }
-  }
-  if (!root) root = std::move(consequence);
-  if (!root) return first_code;
-  Report::print(root->second, count > 1 ? root->first : -1);
-  return root->second.exit_code();
+  return std::nullopt;
 }
+
+/// A function that a program runs on each rank, with the program's own arguments. Borrows both.
+template <class F>
+struct WithArguments {
+  F& function;
+  const Arguments& arguments;
+
+  template <class World>
+  requires std::invocable<F&, World&, const Arguments&>
+  auto operator()(World& world) const { return function(world, arguments); }
+};
 
 /// Throws UsageError: the program cannot start the ranks that the options ask for.
 template <class... Comms>
@@ -267,18 +197,22 @@ int run(const Options& options, F&& function) {
   }
 }
 
-/// Calls run() with options from the command line: --ranks N or --threads N, --comm NAME and --rendezvous URL. Leaves other arguments to
-/// the program.
+/// Calls run() with options from the command line (see Options::read). The other arguments are the program's own: calls
+/// function(world, arguments) with them, in their order. If --help is given before --, prints the help of the program and of pdp's flags
+/// instead, and returns 0.
+template <class Comm, class... Others, class F>
+int run(int argc, char** argv, const ProgramFlags& program, F&& function) {
+  Options options;
+  Arguments own;
+  if (const auto code = detail::read<Comm, Others...>(options, own, argc, argv, program)) return *code;
+  return run<Comm, Others...>(options, detail::WithArguments<std::remove_reference_t<F>>{function, own});
+}
+/// Does the same, but calls function(world), for a program without flags of its own, or one that reads the command line itself.
 template <class Comm, class... Others, class F>
 int run(int argc, char** argv, F&& function) {
   Options options;
-  try {
-    options.read(argc, argv);
-  } catch (...) {
-    const int code = Report::print_current();
-    detail::tell_others_in_store<Comm, Others...>(options);
-    return code;
-  }
+  Arguments own;
+  if (const auto code = detail::read<Comm, Others...>(options, own, argc, argv, {})) return *code;
   return run<Comm, Others...>(options, function);
 }
 

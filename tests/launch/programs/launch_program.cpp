@@ -131,6 +131,14 @@ int main(int argc, char** argv) {
     return pdp::launch::run<pdp::comm::Shm, pdp::comm::Tcp, pdp::comm::Self>(
         argc, argv, [&](pdp::comm::Any& world) { return act(act_of_several, world); });
   }
+  if (mode == "own") {  // prints the arguments that are not pdp's
+    return pdp::launch::run<pdp::comm::Shm>(argc, argv, {.help = "launch_program: prints its arguments\n  --rank N  an own flag\n"},
+                                            [](auto& world, const pdp::launch::Arguments& arguments) {
+                                              std::string words = pdp::text("ranks ", world.size());
+                                              for (const std::string& each : arguments) words += ' ' + each;
+                                              if (world.rank() == world.size() - 1) say(words);
+                                            });
+  }
   if (mode == "unnamed") return pdp::launch::run<Unnamed>(argc, argv, [](Unnamed& world) { return act("sum", world); });
   if (mode == "default") return pdp::launch::run<pdp::comm::Default>(argc, argv, [](auto& world) { return act("sum", world); });
   if (mode == "until") return pdp::launch::run<pdp::comm::Tcp>(argc, argv, [&](auto& world) { return add_until(argv[2], world); });

@@ -2,6 +2,7 @@
 
 /// Definitions for pdp/launch/options.hpp; see pdp/core/separate_compilation.hpp.
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <pdp/launch/net/host_name.hpp>
 #include <pdp/launch/options.hpp>
 #include <pdp/launch/place.hpp>
+#include <pdp/launch/program_flags.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/launch/start/rendezvous_url.hpp>
 #include <pdp/launch/start/starter.hpp>
@@ -63,14 +65,16 @@ PDP_INLINE void Options::check() const {
     throw UsageError{text("a job on ", nodes, " machines needs a free port at ", address, ", from 1 to 65535; found ", port)};
 }
 
-PDP_INLINE Options Options::from(int argc, const char* const* argv) {
+PDP_INLINE Options Options::from(int argc, const char* const* argv, const ProgramFlags& program) {
   Options options;
-  options.read(argc, argv);
+  options.read(argc, argv, program);
   return options;
 }
 
-PDP_INLINE void Options::read(int argc, const char* const* argv) {
-  for (int i = 1; i < argc && std::string_view{argv[i]} != "--"; ++i) {
+PDP_INLINE Arguments Options::read(int argc, const char* const* argv, const ProgramFlags& program) {
+  Arguments own;
+  int i = 1;
+  for (; i < argc && std::string_view{argv[i]} != "--"; ++i) {
     const std::string_view word = argv[i];
     // Returns the value of the flag if `word` is that flag.
     const auto value = [&](std::string_view flag, const char* what, const char* example) -> std::optional<std::string_view> {
@@ -90,8 +94,15 @@ PDP_INLINE void Options::read(int argc, const char* const* argv) {
       comm = *name;
     else if (const auto url = value("--rendezvous", "a URL", "tcp://10.0.0.1:29500"))
       rendezvous = *url;
+    else if (const std::string_view flag = intended_flag(word, program); !flag.empty())
+      throw UsageError{
+          text(in_quotes(word), " is no flag of this program; did you mean ", flag, "? Put -- before the program's own arguments if not")};
+    else
+      own.emplace_back(word);
   }
+  own.insert(own.end(), argv + std::min(i + 1, argc), argv + argc);
   check();
+  return own;
 }
 
 }  // namespace pdp::launch
