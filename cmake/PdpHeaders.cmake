@@ -240,11 +240,13 @@ set(pdp_headers
     pdp/data/source/sampler.hpp
     pdp/data/source/share_order.hpp
     pdp/data/source/shown.hpp
+    pdp/engine/averages.hpp
     pdp/engine/batch.hpp
     pdp/engine/batch_input.hpp
     pdp/engine/boundary_memory.hpp
     pdp/engine/call_memory.hpp
     pdp/engine/channels.hpp
+    pdp/engine/check_device.hpp
     pdp/engine/check_output.hpp
     pdp/engine/check_parameters.hpp
     pdp/engine/collect.hpp
@@ -382,6 +384,7 @@ set(pdp_headers
     pdp/nn/stage_parameters.hpp
     pdp/optim/adam.hpp
     pdp/optim/functions.hpp
+    pdp/optim/averaged.hpp
     pdp/optim/grouped.hpp
     pdp/optim/optimizer.hpp
     pdp/optim/optimizers.hpp
@@ -508,6 +511,7 @@ set(pdp_headers
     pdp/train/agreement.hpp
     pdp/train/callback.hpp
     pdp/train/callbacks.hpp
+    pdp/train/averages.hpp
     pdp/train/checked_plan.hpp
     pdp/train/checkpoint_options.hpp
     pdp/train/collected.hpp

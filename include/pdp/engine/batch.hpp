@@ -6,6 +6,7 @@
 
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/step_state.hpp>
 
 namespace pdp::engine {
 
@@ -50,6 +51,9 @@ struct Totals {
   [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : std::numeric_limits<double>::quiet_NaN(); }
   [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : std::numeric_limits<double>::quiet_NaN(); }
 };
+
+/// Returns the totals of a step on `rows` rows from its numbers.
+[[nodiscard]] Totals totals_of(const StepNumbers& numbers, Index rows, double seconds = 0);
 
 /// The largest share and the seed that an engine is made for.
 struct Limits {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +11,10 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/engine/averages.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/channels.hpp>
+#include <pdp/engine/check_device.hpp>
 #include <pdp/engine/executor.hpp>
 #include <pdp/engine/gradient_norm.hpp>
 #include <pdp/engine/graph_cache.hpp>
@@ -54,7 +55,7 @@ class Engine {
   /// (see plan_for).
   Engine(C& world, plan::Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
          const plan::GradientPolicy& policy = {}, D device = {})
-      : plan_{(check_device(world, device), adapted(world, std::move(plan), world.rank()))},
+      : plan_{(engine::check_device(world, device), adapted(world, std::move(plan), world.rank()))},
         groups_{world, plan_},
         channels_{groups_, plan_, device},
         memory_{groups_, device, plan_, nn::outline(model, input)},
@@ -80,14 +81,6 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Throws ConfigError if the communicator and the model use different GPUs, or if a CPU device has an invalid number of threads.
-  static void check_device(const C& world, const D& device) {
-    if constexpr (std::same_as<D, cpu::Cpu>) cpu::check(device);
-    if constexpr (comm::HasDeviceBuffers<C>)
-      if (world.device() != device.index())
-        throw ConfigError{text("rank ", world.rank(), ": the communicator uses GPU ", world.device(), ", but the model is on GPU ",
-                               device.index(), "; create both for the same GPU")};
-  }
   /// Returns the plan that the engine executes: the plan that it was given, or in_common_memory() of it if the ranks see each other's
   /// memory.
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
@@ -109,6 +102,7 @@ class Engine {
   /// values are in the device's memory.
   template <class Visit>
   void for_each_updated(Visit&& visit) {
+    averages_.check_unused("a checkpoint");
     in_flight_.synchronise();
     worker_.for_each_updated([&](const nn::Parameter& parameter, const auto& part, int field, std::span<Gradient> values) {
       visit(parameter, part.first, field, values);
@@ -136,6 +130,7 @@ class Engine {
   [[nodiscard]] const Optimizer& optimizer() const { return worker_.optimizer(); }
   /// The number of steps, and what gradients have been before: whether they were finite, and their scale.
   [[nodiscard]] StepHistory history() {
+    averages_.check_unused("a checkpoint");
     in_flight_.synchronise();
     return worker_.norm.history(worker_.device());
   }
@@ -144,6 +139,14 @@ class Engine {
     worker_.set_steps(steps);
     worker_.norm.set_history(worker_.device(), history);
   }
+  /// Puts the averages of optim::Averaged in place of the parameters, or the parameters back. Every rank makes the first call.
+  void use_averages() {
+    in_flight_.synchronise();
+    const bool are_known = worker_.norm.history(worker_.device()).skipped < steps();
+    const AfterDevice after{groups_.world(), worker_.device()};
+    averages_.use(groups_, plan_, worker_, are_known);
+  }
+  void use_parameters() { averages_.leave(worker_); }
   /// Returns the maximum number of rows of one evaluation.
   [[nodiscard]] Index evaluation_rows() const { return worker_.micro_rows(); }
 
@@ -163,6 +166,7 @@ class Engine {
   /// the batch, unless it lies on the device. finish() returns the totals of the last step that was started. It throws NonFiniteGradient if
   /// a gradient that is not finite ends the training (NonFinite::stop).
   void start(const StepBatch& batch, float lr_factor = 1, RankReport report = {}) {
+    averages_.check_unused("a step");
     clock_.start();
     executor_.begin_call(Purpose::training);
     worker_.check(batch, true);
@@ -287,11 +291,6 @@ class Engine {
     in_flight_.synchronise();
     return worker_.numbers();
   }
-  static Totals totals_of(const StepNumbers& found, Index rows, double seconds = 0) {
-    const auto ranks = [](double sum) { return as_int(std::lround(sum)); };
-    return {found.sums.loss,  found.sums.correct, static_cast<double>(rows), found.norm,        found.skips,
-            found.loss_scale, ranks(found.stops), ranks(found.saves),        ranks(found.ends), seconds};
-  }
 
   plan::Plan plan_;
   Groups<C> groups_;
@@ -304,6 +303,7 @@ class Engine {
   StepClock clock_;
   StepTrace trace_;
   GraphCache<C, D> graphs_;
+  Averages<Worker> averages_;
   // Work in flight comes last, so that it is destroyed before the memory that it borrows.
   Executor<C, Worker, Reduced> executor_;
   InFlight<C, D> in_flight_;

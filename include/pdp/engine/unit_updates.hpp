@@ -12,6 +12,7 @@
 #include <pdp/core/step_state.hpp>
 #include <pdp/engine/parameter_settings.hpp>
 #include <pdp/nn/parameter.hpp>
+#include <pdp/optim/averaged.hpp>
 #include <pdp/optim/grouped.hpp>
 #include <pdp/optim/optimizer.hpp>
 
@@ -48,6 +49,15 @@ class UnitUpdates {
       update<optim::state_fields<Optimizer>>(device, run.rule, numbers, parameters.subspan(as_size(run.begin), as_size(run.elements)),
                                              moved(gradients_, gradients, run.begin), state_of(unit, run),
                                              moved(copies_, copies, run.begin));
+    }
+  }
+
+  /// Writes the averages of this rank's slice of a unit over `parameters`, except for frozen ones.
+  void put_averages(const D& device, int unit, std::span<Gradient> parameters) requires(optim::has_averages<Optimizer>) {
+    for (const Run& run : runs_[as_size(unit)]) {
+      if (run.is_frozen) continue;
+      const std::span<const Gradient> averages = state_of(unit, run).last(as_size(run.elements));
+      copy(device, averages, parameters.data() + run.begin);
     }
   }
 

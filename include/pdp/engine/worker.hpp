@@ -142,6 +142,16 @@ class Worker {
     updates_.apply(device(), unit, numbers_.data(), stage_.own_masters(unit), gradients, copies);
   }
 
+  /// Writes the averages of optim::Averaged over this rank's slice of a unit.
+  void put_averages(int unit) {
+    const std::span<Gradient> masters = stage_.own_masters(unit);
+    updates_.put_averages(device(), unit, masters);
+    if constexpr (Stage::has_masters) {
+      const Index elements = as_index(masters.size());
+      convert(device(), Matrix<const Gradient>{masters.data(), 1, elements}, Matrix<T>{stage_.own_values(unit).data(), 1, elements});
+    }
+  }
+
   /// Calls visit(parameter, part, field, values) for what apply() updates on this rank (see StageParameters::SlicePart). `field`: -1 for
   /// the elements themselves, else the number of a value of the optimizer's state for each of them. The values are in the device's memory.
   template <class Visit>

@@ -260,7 +260,7 @@ class Trainer {
   }
 
   [[nodiscard]] plan::Plan checked_plan(const D& device) {
-    Engine::check_device(*world_, device);
+    engine::check_device(*world_, device);
     check_agreement<P>(*world_, device, task_, strategy_, model_, options_);
     optim::check(task_.schedule);
     return detail::checked_plan(strategy_, nn::outline(model_, input_), options_.gradient_policy(), {world_->rank(), world_->size()});

@@ -2,11 +2,21 @@
 
 /// Definitions for pdp/engine/batch.hpp; see pdp/core/separate_compilation.hpp.
 
+#include <cmath>
+
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/step_state.hpp>
 #include <pdp/engine/batch.hpp>
 
 namespace pdp::engine {
+
+PDP_INLINE Totals totals_of(const StepNumbers& numbers, Index rows, double seconds) {
+  const auto ranks = [](double sum) { return as_int(std::lround(sum)); };
+  return {numbers.sums.loss,  numbers.sums.correct, static_cast<double>(rows), numbers.norm,        numbers.skips,
+          numbers.loss_scale, ranks(numbers.stops), ranks(numbers.saves),      ranks(numbers.ends), seconds};
+}
 
 PDP_INLINE void check_batch(Index rows, Index cols, Index limit, Index width) {
   if (rows > limit)
