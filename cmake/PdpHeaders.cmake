@@ -383,8 +383,8 @@ set(pdp_headers
     pdp/nn/stage.hpp
     pdp/nn/stage_parameters.hpp
     pdp/optim/adam.hpp
-    pdp/optim/functions.hpp
     pdp/optim/averaged.hpp
+    pdp/optim/functions.hpp
     pdp/optim/grouped.hpp
     pdp/optim/optimizer.hpp
     pdp/optim/optimizers.hpp
@@ -509,9 +509,9 @@ set(pdp_headers
     pdp/testing/source/ranks.hpp
     pdp/testing/values.hpp
     pdp/train/agreement.hpp
+    pdp/train/averages.hpp
     pdp/train/callback.hpp
     pdp/train/callbacks.hpp
-    pdp/train/averages.hpp
     pdp/train/checked_plan.hpp
     pdp/train/checkpoint_options.hpp
     pdp/train/collected.hpp
