@@ -5,7 +5,7 @@
 set(pdp_components launch shm tcp hierarchical safetensors csv mpi gloo nccl cuda onednn)
 
 # The sources of pdp::pdp, and the libraries that they link.
-set(pdp_core_sources core/checkpoint.cpp core/comm.cpp core/cpu.cpp core/data.cpp core/engine.cpp core/launch.cpp core/nn.cpp core/plan.cpp core/report.cpp core/rpc.cpp core/train.cpp)
+set(pdp_core_sources core/checkpoint.cpp core/comm.cpp core/cpu.cpp core/data.cpp core/engine.cpp core/inference.cpp core/launch.cpp core/nn.cpp core/plan.cpp core/report.cpp core/rpc.cpp core/train.cpp)
 set(pdp_core_libraries Eigen3::Eigen fmt::fmt Threads::Threads ZLIB::ZLIB ${CMAKE_DL_LIBS})
 
 # The variables of a component:

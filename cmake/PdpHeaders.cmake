@@ -281,6 +281,10 @@ set(pdp_headers
     pdp/engine/unit_updates.hpp
     pdp/engine/worker.hpp
     pdp/engine/world.hpp
+    pdp/inference/options.hpp
+    pdp/inference/predictor.hpp
+    pdp/inference/source/options.hpp
+    pdp/inference/workspaces.hpp
     pdp/launch/access/access.hpp
     pdp/launch/access/munge.hpp
     pdp/launch/access/shared_secret.hpp
@@ -514,7 +518,6 @@ set(pdp_headers
     pdp/train/callbacks.hpp
     pdp/train/checked_plan.hpp
     pdp/train/checkpoint_options.hpp
-    pdp/train/collected.hpp
     pdp/train/column_statistics.hpp
     pdp/train/data_division.hpp
     pdp/train/dataset_checks.hpp
@@ -529,6 +532,7 @@ set(pdp_headers
     pdp/train/log.hpp
     pdp/train/loss_watch.hpp
     pdp/train/options.hpp
+    pdp/train/predictor_of.hpp
     pdp/train/print.hpp
     pdp/train/print_epoch.hpp
     pdp/train/progress.hpp
@@ -559,6 +563,7 @@ set(pdp_headers
     pdp/train/timeline.hpp
     pdp/train/trainer.hpp
     pdp/train/trainer_guides.hpp
+    pdp/train/trainer_parameters.hpp
     pdp/train/trainer_requirements.hpp
     pdp/verify/clock.hpp
     pdp/verify/describe.hpp

@@ -7,6 +7,7 @@
 #   - A header that includes no other header of pdp includes core/requirements.hpp, so that every program reads it first.
 #   - A header needs at most one optional component. The libraries of the components are OpenSSL (launch), Asio (tcp), JSON (safetensors), libcsv (csv), MPI,
 #     Gloo, CUDA, NCCL and oneDNN.
+#   - No header of inference/ reaches one of launch/, since a program that only predicts starts no ranks.
 #   - The umbrella pdp/pdp.hpp includes at most 30 headers, which are the public ones, and reaches none that needs an optional component.
 #   - A source.hpp holds definitions. Only the header of its backend includes it: comm/tcp.hpp includes that of comm/tcp/. Only headers of
 #     backends that connect processes and launch/start/processes.hpp include launch/start/source.hpp.
@@ -38,6 +39,7 @@ set(room_engine core cpu nn loss optim comm plan)
 set(room_report core engine plan verify)
 set(room_rpc core cpu data nn loss optim comm launch plan checkpoint)
 set(room_checkpoint core data nn optim comm engine plan)
+set(room_inference core cpu data nn engine plan checkpoint)
 set(room_train all)
 set(room_testing all)
 
@@ -95,6 +97,13 @@ foreach(header IN LISTS pdp_all_headers)
   list(REMOVE_ITEM others pdp/core/version.hpp pdp/core/one_version.hpp)
   if(NOT others AND NOT header MATCHES "^pdp/core/(requirements|one_version|version)\\.hpp$")
     fault("${header} includes no other header of pdp: it must include <pdp/core/requirements.hpp>")
+  endif()
+  if(room STREQUAL "inference")
+    pdp_closure("${header}" reached)
+    list(FILTER reached INCLUDE REGEX "^pdp/launch/")
+    foreach(included IN LISTS reached)
+      fault("${header} reaches <${included}>: a program that only predicts needs nothing of launch/")
+    endforeach()
   endif()
   pdp_components_of("${header}" components_${header})
   list(LENGTH components_${header} count)

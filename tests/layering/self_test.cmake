@@ -64,6 +64,12 @@ check(fails "pdp/nn/linear.hpp includes <pdp/comm/communicator.hpp>: nn/ may inc
 header(pdp/comm/communicator.hpp "#include <pdp/pdp.hpp>")
 check(fails "pdp/comm/communicator.hpp includes <pdp/pdp.hpp>: a room includes rooms")
 
+header(pdp/launch/run.hpp "#include <pdp/core/shape.hpp>")
+header(pdp/comm/communicator.hpp "#include <pdp/launch/run.hpp>")
+header(pdp/checkpoint/state.hpp "#include <pdp/comm/communicator.hpp>")
+header(pdp/inference/predictor.hpp "#include <pdp/checkpoint/state.hpp>")
+check(fails "pdp/inference/predictor.hpp reaches <pdp/launch/run.hpp>: a program that only predicts needs nothing of launch/")
+
 header(pdp/comm/self.hpp "#include \"communicator.hpp\"")
 check(fails "pdp/comm/self.hpp includes \"communicator.hpp\": say <pdp/...>")
 

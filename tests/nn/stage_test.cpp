@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <pdp/nn/layout.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/repeat.hpp>
 #include <pdp/nn/residual.hpp>
@@ -100,6 +101,18 @@ TEST_CASE("Stage holds its slice of each unit of the whole, and units can share 
     if (!keeps_values) CHECK(stage.values(0).data() != stage.values(1).data());
     if (!keeps_values) CHECK(stage.values(0).data() == stage.values(2).data());
   }
+}
+
+TEST_CASE("Stage without gradients computes the same outputs and has memory for values only", "[nn]") {
+  const nn::Run all{.last = 6}, without{.last = 6, .has_gradients = false};
+  Stage plain = make_stage({all}), predicts = make_stage({without});
+  CHECK(nn::layout(plain.outline(), {all}).gradients.elements() > 0);
+  CHECK(nn::layout(plain.outline(), {without}).gradients.elements() == 0);
+  CHECK(nn::layout(plain.outline(), {without}).values.elements() == nn::layout(plain.outline(), {all}).values.elements());
+  Batch<Model> expected{plain, 5}, found{predicts, 5};
+  expected.forward();
+  found.forward();
+  CHECK(found.output() == expected.output());
 }
 
 TEST_CASE("Stage uses lent memory for units that it keeps whole", "[nn]") {

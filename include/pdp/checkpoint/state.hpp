@@ -2,7 +2,10 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,10 +13,12 @@
 #include <vector>
 
 #include <pdp/checkpoint/block.hpp>
+#include <pdp/checkpoint/folder.hpp>
 #include <pdp/checkpoint/manifest.hpp>
 #include <pdp/checkpoint/pieces.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/parameter.hpp>
 #include <pdp/nn/stage_parameters.hpp>
@@ -31,8 +36,12 @@ struct Destination {
   std::function<void()> end;                    // called when the memory is filled; may be empty
 };
 
+/// The tensors of a checkpoint that a reader needs: all of them, or the parameters without the optimizer's state.
+enum class Needs : std::uint8_t { all, parameters };
+
 /// Throws FileError unless the tensors of a checkpoint are those that are expected, or their transposes. `source` names it in messages.
-void check_tensors(const std::vector<StoredTensor>& found, const std::vector<StoredTensor>& expected, std::string_view source);
+void check_tensors(const std::vector<StoredTensor>& found, const std::vector<StoredTensor>& expected, std::string_view source,
+                   Needs needs = Needs::all);
 
 /// Fills all destinations. Reads each piece once, and only those of which an element is needed. The checkpoint may hold a tensor or its
 /// transpose. Throws FileError.
@@ -99,42 +108,74 @@ template <class Engine>
   return parts;
 }
 
-/// Reads the state that a rank keeps: parameters, masters and optimizer state. `tensors`: those of the checkpoint. If it throws FileError,
-/// a part of the state may have been read.
+namespace detail {
+
+/// Returns the destination of elements of a parameter, or of a state of it, that lie in a device's memory: those from `first` on. Borrows
+/// the device. `tensors`: those of the checkpoint. `Stored`: their element type.
+template <class Stored, class D, class E>
+[[nodiscard]] Destination destination(const std::vector<StoredTensor>& tensors, const D& device, const nn::Parameter& parameter,
+                                      Index first, std::string_view state, std::span<E> values) {
+  Destination to;
+  to.tensor = number_of(tensors, parameter.full_name(), state);
+  to.transposed = parameter.transposed;
+  for_each_block(parameter, first, as_index(values.size()), [&](const Block& block, Index at) { to.blocks.emplace_back(block, at); });
+  if constexpr (std::same_as<E, Stored> && D::uses_host_memory) {
+    to.begin = [values] { return std::as_writable_bytes(values); };
+  } else {
+    const auto staged = std::make_shared<std::vector<Stored>>();
+    to.begin = [staged, values] {
+      staged->resize(values.size());
+      return std::as_writable_bytes(std::span{*staged});
+    };
+    to.end = [staged, values, &device] {
+      std::vector<E> converted(values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) converted[i] = static_cast<E>((*staged)[i]);
+      upload(device, std::span<const E>{converted}, values.data());
+      *staged = {};
+    };
+  }
+  return to;
+}
+
+/// Returns the destinations of the parameters that a rank keeps, masters included.
+template <class D, class T>
+[[nodiscard]] std::vector<Destination> destinations_of(nn::StageParameters<D, T>& stage, const std::vector<StoredTensor>& tensors) {
+  std::vector<Destination> all;
+  stage.for_each_kept([&]<class E>(const nn::Parameter& parameter, Index first, std::span<E> values) {
+    all.push_back(destination<Accumulated<T>>(tensors, stage.device(), parameter, first, "", values));
+  });
+  return all;
+}
+
+}  // namespace detail
+
+/// Reads the state that a rank keeps: parameters, masters and optimizer state. If it throws FileError, a part of the state may have been
+/// read.
 template <class Engine>
 void read_state(Engine& engine, const PieceReader& from) {
   using Optimizer = detail::OptimizerOf<Engine>;
-  using Stored = typename Engine::Gradient;
   const std::vector<StoredTensor>& tensors = from.manifest().tensors;
-  const auto& device = engine.stage().device();
-  std::vector<Destination> destinations;
-  const auto add = [&]<class E>(const nn::Parameter& parameter, Index first, std::string_view state, std::span<E> values) {
-    Destination& to = destinations.emplace_back();
-    to.tensor = number_of(tensors, parameter.full_name(), state);
-    to.transposed = parameter.transposed;
-    for_each_block(parameter, first, as_index(values.size()), [&](const Block& block, Index at) { to.blocks.emplace_back(block, at); });
-    if constexpr (std::same_as<E, Stored> && std::remove_cvref_t<decltype(device)>::uses_host_memory) {
-      to.begin = [values] { return std::as_writable_bytes(values); };
-    } else {
-      const auto staged = std::make_shared<std::vector<Stored>>();
-      to.begin = [staged, values] {
-        staged->resize(values.size());
-        return std::as_writable_bytes(std::span{*staged});
-      };
-      to.end = [staged, values, &device] {
-        std::vector<E> converted(values.size());
-        for (std::size_t i = 0; i < values.size(); ++i) converted[i] = static_cast<E>((*staged)[i]);
-        upload(device, std::span<const E>{converted}, values.data());
-        *staged = {};
-      };
-    }
-  };
-  engine.stage().for_each_kept(
-      [&]<class E>(const nn::Parameter& parameter, Index first, std::span<E> values) { add(parameter, first, "", values); });
+  auto& stage = engine.stage();
+  std::vector<Destination> destinations = detail::destinations_of(stage, tensors);
   engine.for_each_updated([&]<class E>(const nn::Parameter& parameter, Index first, int field, std::span<E> values) {
-    if (field >= 0) add(parameter, first, optim::state_name<Optimizer>(field), values);
+    if (field < 0) return;
+    destinations.push_back(detail::destination<typename Engine::Gradient>(tensors, stage.device(), parameter, first,
+                                                                          optim::state_name<Optimizer>(field), values));
   });
   fill(from, destinations);
+}
+
+/// Reads the parameters of a checkpoint, or of the newest one in a folder, without communication and without the rest of its state. Throws
+/// FileError if there is none, if it is damaged, or if it is one of another model or precision.
+template <class D, class T>
+void read_parameters(nn::StageParameters<D, T>& stage, const std::filesystem::path& path) {
+  const PieceReader from{find_checkpoint(path)};
+  std::vector<StoredTensor> expected;
+  for (const nn::LayerParameter& each : stage.of_model())
+    expected.push_back(stored_tensor(each.parameter, "", detail::type_name<Accumulated<T>>));
+  check_tensors(from.manifest().tensors, expected, from.folder().string(), Needs::parameters);
+  from.check_headers();
+  fill(from, detail::destinations_of(stage, from.manifest().tensors));
 }
 
 }  // namespace pdp::checkpoint

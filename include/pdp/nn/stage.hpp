@@ -39,12 +39,12 @@ class Stage : public StageParameters<D, T> {
         const Path& at = {})
       : Parameters{nn::outline(model, input), parameters_of(model, at), runs, seed, device, lent}, layers_{model} {}
 
-  /// Computes layers first to last - 1.
-  void forward(const Slot<T>& slot, int first, int last) {
+  /// Computes layers first to last - 1. On a CPU, several threads may call it at the same time, each with a slot of its own.
+  void forward(const Slot<T>& slot, int first, int last) const {
     while (first < last) first = forward_next(slot, first, last);
   }
   /// Computes layer `first`, and the activation behind it if the device does both in one kernel. Returns the first layer that is left.
-  int forward_next(const Slot<T>& slot, int first, int last) {
+  int forward_next(const Slot<T>& slot, int first, int last) const {
     const Activation activation = activation_behind(slot, first, last);
     layers_.visit(first, [&]<class L>(const L& layer) {
       const auto state = this->state(first, false);

@@ -20,7 +20,6 @@
 #include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checked_plan.hpp>
-#include <pdp/train/collected.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/epoch.hpp>
@@ -35,6 +34,7 @@
 #include <pdp/train/saver.hpp>
 #include <pdp/train/task.hpp>
 #include <pdp/train/trainer_guides.hpp>
+#include <pdp/train/trainer_parameters.hpp>
 #include <pdp/train/trainer_requirements.hpp>
 
 namespace pdp {
@@ -196,7 +196,8 @@ class Trainer {
 
   /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them. Returns an empty vector on the other ranks.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
-    return detail::collected_parameters(*world_, engine_, options_.gradient_policy(), strategy_);
+    const detail::GatheredParameters<T> all{*world_, *this};
+    return world_->rank() == 0 ? all.tensors() : std::vector<checkpoint::Tensor>{};
   }
   /// Sets the parameters: every rank gives all of them, and takes those that it holds. `source` names their origin in messages. Throws, and
   /// changes nothing: ConfigError on every rank if a rank was given others than rank 0, and FileError if they do not fit the model.
@@ -236,7 +237,10 @@ class Trainer {
   /// Turns the tracing of steps on or off. A traced step begins with a barrier. On a GPU it waits for each instruction, so it takes longer.
   void trace(bool on) { engine_.trace(on); }
   /// Returns the timeline of the last traced step on rank 0. Returns an empty one on the other ranks, and if no step was traced.
-  [[nodiscard]] engine::Timeline timeline() { return detail::collected_timeline(*world_, engine_, options_.gradient_policy(), strategy_); }
+  [[nodiscard]] engine::Timeline timeline() {
+    if (engine_.times().empty()) return {};
+    return engine::collect_timeline(*world_, engine_.stage().device(), detail::carried_out_plans(*this), engine_.times());
+  }
   /// Throws ParametersDiffer on every rank unless ranks that hold the same parameters hold bitwise equal values.
   void check_parameters() { engine::check_parameters(*world_, engine_.stage(), plan_); }
 

@@ -61,22 +61,25 @@ PDP_INLINE std::size_t number_of(const std::vector<StoredTensor>& tensors, std::
   return as_size(found - tensors.begin());
 }
 
-PDP_INLINE void check_tensors(const std::vector<StoredTensor>& found, const std::vector<StoredTensor>& expected, std::string_view source) {
+PDP_INLINE void check_tensors(const std::vector<StoredTensor>& found, const std::vector<StoredTensor>& expected, std::string_view source,
+                              Needs needs) {
+  const bool all = needs == Needs::all;
+  const char* const reader = all ? "training" : "model";
   const auto refuse = [&](const auto&... why) {
-    throw FileError{
-        text(source, " is a checkpoint of another model, optimizer or precision: ", why..., ". Use the checkpoint of this training.")};
+    throw FileError{text(source, " is a checkpoint of another model", all ? ", optimizer or precision: " : " or precision: ", why...,
+                         ". Use the checkpoint of this ", reader, ".")};
   };
   for (const StoredTensor& each : expected) {
     const std::size_t number = number_of(found, each.name, each.state);
-    if (number == found.size()) refuse("it has no ", each.words(), ", which this training has");
+    if (number == found.size()) refuse("it has no ", each.words(), ", which this ", reader, " has");
     const StoredTensor& other = found[number];
     if (other.type != each.type) refuse(each.words(), " has elements of type ", other.type, " there, but ", each.type, " here");
     if (other.shape() != each.shape())
       refuse(each.words(), " has the shape ", shape_text(other.shape()), " there, but ", shape_text(each.shape()), " here");
   }
   for (const StoredTensor& each : found)
-    if (number_of(expected, each.name, each.state) == expected.size())
-      refuse("it has ", each.words(), " of shape ", shape_text(each.shape()), ", which this training does not have");
+    if ((all || each.state.empty()) && number_of(expected, each.name, each.state) == expected.size())
+      refuse("it has ", each.words(), " of shape ", shape_text(each.shape()), ", which this ", reader, " does not have");
 }
 
 PDP_INLINE void fill(const PieceReader& from, const std::vector<Destination>& destinations) {

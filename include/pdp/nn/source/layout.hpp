@@ -30,7 +30,10 @@ PDP_INLINE Layout layout(const Outline& model, const std::vector<Run>& runs) {
       if (!keeps_whole) reserve_at_least(to.buffers, as_size(unit.run.buffer), unit.whole());
     };
     add(made.values, run.keeps_values);
-    add(made.gradients, run.keeps_gradients);
+    if (run.has_gradients)
+      add(made.gradients, run.keeps_gradients);
+    else
+      made.gradients.kept.push_back(0);
   }
   return made;
 }
