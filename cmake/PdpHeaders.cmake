@@ -558,6 +558,7 @@ set(pdp_headers
     pdp/train/source/report_page.hpp
     pdp/train/source/saver.hpp
     pdp/train/source/timeline.hpp
+    pdp/train/source/trainer_parameters.hpp
     pdp/train/step_timeline.hpp
     pdp/train/task.hpp
     pdp/train/timeline.hpp

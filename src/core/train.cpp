@@ -31,6 +31,7 @@
 #include <pdp/train/source/report_page.hpp>
 #include <pdp/train/source/saver.hpp>
 #include <pdp/train/source/timeline.hpp>
+#include <pdp/train/source/trainer_parameters.hpp>
 
 namespace pdp {
 

@@ -28,7 +28,7 @@
 namespace pdp {
 
 /// The calls on a Trainer for which the ranks compare their arguments.
-enum class TrainerCall : std::int64_t { step, fit, evaluate, set_parameters, set_learning_rate_factor };
+enum class TrainerCall : std::int64_t { step, fit, evaluate, set_parameters, copy_parameters, set_learning_rate_factor };
 
 /// Returns the name of the member function of Trainer.
 const char* name(TrainerCall call);

@@ -15,6 +15,7 @@
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/engine.hpp>
+#include <pdp/engine/timeline.hpp>
 #include <pdp/engine/world.hpp>
 #include <pdp/metric/any.hpp>
 #include <pdp/strategy/divides.hpp>
@@ -205,6 +206,13 @@ class Trainer {
     check_agreement(*world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
     agreed_ = false;
     checkpoint::import_parameters(engine_.stage(), tensors, source);
+  }
+  /// Sets the parameters to those of another trainer on the same world, with the same bits. It may have another strategy, and its model the
+  /// same parameters. Every rank makes this call, and needs memory for all parameters. Throws ConfigError on every rank if it does not fit.
+  template <class OtherC, class OtherS, class OtherTask, SupportedPrecision OtherP, Device OtherD>
+  void copy_parameters(Trainer<OtherC, OtherS, OtherTask, OtherP, OtherD>& other) {
+    detail::copy_parameters(*this, other);
+    agreed_ = false;
   }
   /// The factor of the learning rate, besides the schedule's; 1 at first. Checkpoints keep it. Setting it throws ConfigError on every rank
   /// if the ranks give different ones, or if it is negative or not finite.

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -10,13 +12,16 @@
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/hash.hpp>
 #include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/engine/collect.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/nn/stage_parameters.hpp>
 #include <pdp/plan/plan.hpp>
 #include <pdp/strategy/strategy_ref.hpp>
+#include <pdp/train/agreement.hpp>
 
 /// The parameters of a trainer's whole model, gathered from the ranks that hold them. A trainer is any type with the members of Trainer.
 namespace pdp::detail {
@@ -82,4 +87,32 @@ class GatheredParameters {
   std::vector<Master> values_;
 };
 
+/// Returns a hash of the names and shapes of parameters.
+[[nodiscard]] std::int64_t hash_of(const std::vector<nn::LayerParameter>& model);
+
+/// Throws ConfigError unless copy_parameters() can copy from `other`: it must have the same parameters, and a world of the same size.
+void check_source(const std::vector<nn::LayerParameter>& own, int ranks, const std::vector<nn::LayerParameter>& other, int other_ranks);
+
+/// Sets the parameters of a trainer to those of another one. Every rank makes this call. Throws as Trainer::copy_parameters() does.
+template <class To, class From>
+void copy_parameters(To& to, From& from) {
+  static_assert(std::same_as<typename To::T, typename From::T>,
+                "pdp: copy_parameters() needs a trainer with parameters of the same type: both floats, or both doubles");
+  auto& world = to.world();
+  auto& stage = to.engine().stage();
+  const std::vector<nn::LayerParameter>& other = from.engine().stage().of_model();
+  const int ranks = from.world().size(), ahead = ranks == world.size() ? from.world().rank() - world.rank() : 0;
+  const std::vector<std::int64_t> mark{hash_of(other), from.steps(), ranks, ahead};  // ranks must not give different trainers
+  check_agreement(world, stage.device(),
+                  {.call = TrainerCall::copy_parameters, .parameters = random::hash_of(std::span<const std::int64_t>{mark})});
+  check_source(stage.of_model(), world.size(), other, ranks);
+  GatheredParameters<typename From::T> all{world, from};
+  all.broadcast(world, stage.device());
+  all.set(stage);
+}
+
 }  // namespace pdp::detail
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/train/source/trainer_parameters.hpp>
+#endif

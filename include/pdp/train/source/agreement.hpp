@@ -118,6 +118,8 @@ PDP_INLINE const char* name(TrainerCall call) {
       return "set_parameters";
     case TrainerCall::set_learning_rate_factor:
       return "set_learning_rate_factor";
+    case TrainerCall::copy_parameters:
+      return "copy_parameters";
   }
   return "an unknown call";
 }
