@@ -6,9 +6,12 @@
 #include <string>
 #include <vector>
 
+#include <pdp/nn/column_parallel.hpp>
 #include <pdp/nn/linear.hpp>
+#include <pdp/nn/multilayer_perceptron.hpp>
 #include <pdp/nn/repeat.hpp>
 #include <pdp/nn/residual.hpp>
+#include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/sequential.hpp>
 
 #include "catch.hpp"
@@ -36,6 +39,18 @@ std::map<std::string, std::vector<T>> initial_values(const Model& model, Index w
     for (std::size_t i = 0; i < values.size(); ++i)
       in_file[static_cast<std::size_t>(parameter.file_element(static_cast<Index>(i)))] = values[i];
     found[parameter.full_name()] = in_file;
+  });
+  return found;
+}
+
+/// Returns the initial values of one parameter of a layer, by their numbers in the file.
+template <class L>
+std::map<Index, double> values_in_file(const L& layer, std::string_view name) {
+  std::map<Index, double> found;
+  layer.parameters(nn::Path{}, 0, [&](const nn::Parameter& parameter) {
+    if (name != parameter.name) return;
+    const auto values = parameter.initial_values(pdp::random::make_key(3, name), 0, parameter.elements());
+    for (std::size_t i = 0; i < values.size(); ++i) found[parameter.file_element(static_cast<Index>(i))] = values[i];
   });
   return found;
 }
@@ -147,6 +162,42 @@ TEST_CASE("Initial biases have PyTorch's bound by default and are zero for other
   CHECK(*std::ranges::min_element(plain) < -0.19f);
   for (const Initializer& initializer : {nn::kaiming_uniform, nn::xavier_uniform, nn::zeros})
     CHECK(bias(initializer) == std::vector<float>(500, 0.0f));
+}
+
+TEST_CASE("Initial biases have the values of the bias initializer if there is one", "[nn]") {
+  const Linear layer{.in = 7, .out = 5, .initializer = nn::zeros, .bias_initializer = nn::constant(0.25)};
+  const auto values = one_layer(layer, 3);
+  CHECK(values.at("0.weight") == std::vector<float>(35, 0.0f));
+  CHECK(values.at("0.bias") == std::vector<float>(5, 0.25f));
+  const auto perceptron = initial_values(nn::MultilayerPerceptron{{7, 5, 3}, Tanh{}, layer}, 7, {{0, 3}}, 3);
+  CHECK(perceptron.at("0.bias") == std::vector<float>(5, 0.25f));
+  CHECK(perceptron.at("2.bias") == std::vector<float>(3, 0.25f));
+
+  // The same distribution as the weight, with the layer's fans.
+  const auto drawn = one_layer(Linear{.in = 24, .out = 500, .initializer = nn::zeros, .bias_initializer = nn::kaiming_uniform}, 3);
+  CHECK(*std::ranges::max_element(drawn.at("0.bias")) < 0.5f);
+  CHECK(*std::ranges::max_element(drawn.at("0.bias")) > 0.49f);
+}
+
+TEST_CASE("Initial values of the parts of a layer equal those of the whole layer", "[nn][tensor]") {
+  const Initializer initializer = GENERATE(
+      as<Initializer>{}, nn::pytorch_default, nn::kaiming_normal, nn::xavier_uniform, nn::normal(2, 1), nn::truncated_normal(0.5),
+      nn::constant(3), nn::orthogonal(1.5),
+      nn::own_values([](pdp::random::Key, Index element, Index in, Index out) { return static_cast<double>(element * in + out); }));
+  const std::string name = GENERATE("weight", "bias");
+  const int parts = GENERATE(1, 3);
+  const Index in = 9, out = 15;
+  const nn::ColumnParallel columns{.in = in, .out = out, .initializer = initializer, .bias_initializer = initializer};
+  const nn::RowParallel rows{.in = in, .out = out, .initializer = initializer, .bias_initializer = initializer};
+  const auto whole = values_in_file(Linear{in, out, true, initializer, initializer}, name);
+  std::map<Index, double> by_columns, by_rows;
+  for (int index = 0; index < parts; ++index) {
+    by_columns.merge(values_in_file(columns.divided({index, parts}, nn::Path{}), name));
+    by_rows.merge(values_in_file(rows.divided({index, parts}, nn::Path{}), name));
+  }
+  CHECK(whole.size() == static_cast<std::size_t>(name == "weight" ? in * out : out));
+  CHECK(by_columns == whole);
+  CHECK(by_rows == whole);
 }
 
 TEST_CASE("nn::zeros sets the initial weights to zero", "[nn]") {

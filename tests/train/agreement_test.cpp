@@ -3,6 +3,7 @@
 #include <pdp/comm/thread.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
+#include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/schedule.hpp>
 #include <pdp/optim/sgd.hpp>
@@ -23,6 +24,7 @@
 namespace agreement_test {
 
 namespace comm = pdp::comm;
+namespace nn = pdp::nn;
 namespace plan = pdp::plan;
 namespace strategy = pdp::strategy;
 
@@ -70,6 +72,8 @@ TEST_CASE("Trainer throws on every rank and names the argument and the rank that
   is_told("another loss_scaling than rank 0", [](Given& given) { given.options.loss_scaling = pdp::LossScaling{}; });
   is_told("another model than rank 0", [](Given& given) { given.widths = {6, 16, 32, 16, 8}; });
   is_told("another model than rank 0", [](Given& given) { given.layers.bias = false; });
+  is_told("another model than rank 0", [](Given& given) { given.layers.initializer = pdp::nn::kaiming_normal; });
+  is_told("another model than rank 0", [](Given& given) { given.layers.bias_initializer = pdp::nn::zeros; });
   is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.lr = 1.001e-3f; });
   is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.beta1 = 0.95f; });
   is_told("another optimizer than rank 0", [](Given& given) { given.optimizer.weight_decay = 0.1f; });
@@ -81,6 +85,22 @@ TEST_CASE("Trainer throws on every rank and names the argument and the rank that
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::Zero{.stage = 2}; });
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::DataParallel{.accumulate = 2}; });
   is_told("another strategy than rank 0", [](Given& given) { given.strategy = strategy::Pipeline<>{.micro_batches = 3}; });
+}
+
+TEST_CASE("numbers_of a model differ if its initializers differ in any member or function", "[train][agreement]") {
+  const auto numbers = [](const nn::Initializer& initializer) {
+    return pdp::detail::numbers_of(nn::Sequential{nn::Linear{.in = 3, .out = 2, .initializer = initializer}}, pdp::Shape{3});
+  };
+  const auto squares =
+      nn::own_values([](pdp::random::Key, pdp::Index i, pdp::Index, pdp::Index) { return static_cast<double>(i * i + 1); });
+  const auto same = nn::own_values([](pdp::random::Key, pdp::Index i, pdp::Index, pdp::Index) { return i == 0 ? 1.0 : 2.0; });
+  const auto other =
+      nn::own_values([](pdp::random::Key key, pdp::Index i, pdp::Index, pdp::Index) { return pdp::random::normal<double>(key, i); });
+  const std::vector<nn::Initializer> all{nn::normal(2), nn::normal(2, 1),    nn::truncated_normal(2), nn::uniform(2), nn::xavier_uniform,
+                                         nn::zeros,     nn::kaiming_uniform, nn::orthogonal(2),       squares,        other};
+  for (std::size_t a = 0; a < all.size(); ++a)
+    for (std::size_t b = 0; b < all.size(); ++b) CHECK((numbers(all[a]) == numbers(all[b])) == (a == b));
+  CHECK(numbers(squares) == numbers(same));  // equal values, as of one function at another address
 }
 
 TEST_CASE("Trainer over Tcp names the rank that has a different seed, on every rank", "[train][agreement]") {

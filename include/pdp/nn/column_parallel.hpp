@@ -27,11 +27,12 @@ struct ColumnParallel {
   Index out = 0;
   bool bias = true;
   Initializer initializer = pytorch_default;
+  std::optional<Initializer> bias_initializer{};  // as of Linear
   Part part{};
 
   [[nodiscard]] constexpr ColumnParallel divided(Part of, const Path& at) const {
     check_division(out, of.count, at, name, "outputs");
-    return {in, out, bias, initializer, of};
+    return {in, out, bias, initializer, bias_initializer, of};
   }
   [[nodiscard]] constexpr Index input_elements() const { return in; }
   [[nodiscard]] constexpr Shape output(const Shape&) const { return Shape{own().out}; }
@@ -64,7 +65,7 @@ struct ColumnParallel {
   }
 
  private:
-  [[nodiscard]] constexpr Linear own() const { return {in, out / part.count, bias, initializer}; }
+  [[nodiscard]] constexpr Linear own() const { return {in, out / part.count, bias, initializer, bias_initializer}; }
 };
 
 }  // namespace pdp::nn

@@ -104,10 +104,10 @@ class Divided {
       if (way == Way::by_columns) {
         check_division(whole.out, part_.count, at, Linear::name, "outputs");
         visit(Replicate{}.divided(part_, at), at);
-        visit(ColumnParallel{whole.in, whole.out, whole.bias, whole.initializer}.divided(part_, at), at);
+        visit(ColumnParallel{whole.in, whole.out, whole.bias, whole.initializer, whole.bias_initializer}.divided(part_, at), at);
       } else {
         check_division(whole.in, part_.count, at, Linear::name, "inputs");
-        visit(RowParallel{whole.in, whole.out, whole.bias, whole.initializer}.divided(part_, at), at);
+        visit(RowParallel{whole.in, whole.out, whole.bias, whole.initializer, whole.bias_initializer}.divided(part_, at), at);
         visit(AllReduce{}.divided(part_, at), at);
       }
     }

@@ -14,8 +14,15 @@ namespace pdp::nn::detail {
 
 template <class L>
 struct LayerRequirements {
+  template <class Class>
+  static constexpr bool has_forward = requires {
+    &Class::forward;
+  }
+  || requires { &Class::template forward<float>; }
+  || requires { &Class::template forward<int, float>; };
+  /// Whether the type tries to be a layer.
   static constexpr bool resembles = requires { L::name; }
-  || requires(const L& layer) { layer.input_elements(); }
+  || has_forward<L> || requires(const L& layer) { layer.input_elements(); }
   || requires(const L& layer) { layer.parameter_elements(); }
   || requires(const L& layer, Shape shape) { layer.output(shape); };
   static constexpr bool any = !resembles || Layer<L>;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <pdp/core/affine.hpp>
 #include <pdp/nn/layer.hpp>
 
@@ -13,7 +15,8 @@ struct Linear {
   Index in = 0;
   Index out = 0;
   bool bias = true;
-  Initializer initializer = pytorch_default;
+  Initializer initializer = pytorch_default;      // of the weight
+  std::optional<Initializer> bias_initializer{};  // unset: PyTorch's default if the weight has it, otherwise zeros
 
   [[nodiscard]] constexpr Index input_elements() const { return in; }
   [[nodiscard]] constexpr Shape output(const Shape&) const { return Shape{out}; }
@@ -23,8 +26,8 @@ struct Linear {
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
     visit(Parameter{path, "weight", in, out, true, offset, in, out, initializer});
-    const Initializer start = initializer == pytorch_default ? pytorch_default : zeros;
-    if (bias) visit(Parameter{path, "bias", out, 0, false, offset + weight_elements(), in, out, start});
+    const Initializer of_bias = bias_initializer.value_or(initializer == pytorch_default ? pytorch_default : zeros);
+    if (bias) visit(Parameter{path, "bias", out, 0, false, offset + weight_elements(), in, out, of_bias});
   }
 
   /// `activation` is the function of an in-place layer behind this one. That layer is then not called.

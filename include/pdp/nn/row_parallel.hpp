@@ -16,11 +16,12 @@ struct RowParallel {
   Index out = 0;
   bool bias = true;
   Initializer initializer = pytorch_default;
+  std::optional<Initializer> bias_initializer{};  // as of Linear
   Part part{};
 
   [[nodiscard]] constexpr RowParallel divided(Part of, const Path& at) const {
     check_division(in, of.count, at, name, "inputs");
-    return {in, out, bias, initializer, of};
+    return {in, out, bias, initializer, bias_initializer, of};
   }
   [[nodiscard]] constexpr Index input_elements() const { return own().in; }
   [[nodiscard]] constexpr Shape output(const Shape&) const { return Shape{out}; }
@@ -54,7 +55,7 @@ struct RowParallel {
   }
 
  private:
-  [[nodiscard]] constexpr Linear own() const { return {in / part.count, out, bias, initializer}; }
+  [[nodiscard]] constexpr Linear own() const { return {in / part.count, out, bias, initializer, bias_initializer}; }
 };
 
 }  // namespace pdp::nn

@@ -18,6 +18,7 @@
 #include <pdp/engine/groups.hpp>
 #include <pdp/engine/parameter_settings.hpp>
 #include <pdp/nn/outline.hpp>
+#include <pdp/nn/stage_parameters.hpp>
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/plan/gradient_policy.hpp>
 #include <pdp/plan/plan.hpp>
@@ -110,8 +111,10 @@ struct CallArguments {
 
 namespace detail {
 
-/// Returns the sizes of a model's layers, and their names. Layers inside a Residual count only by their sizes.
-[[nodiscard]] std::vector<std::int64_t> numbers_of(const nn::Outline& model, const std::vector<const char*>& names);
+/// Returns the sizes of a model's layers, their names, and the initializers of their parameters. Layers inside a Residual count by their
+/// sizes and initializers only.
+[[nodiscard]] std::vector<std::int64_t> numbers_of(const nn::Outline& model, const std::vector<const char*>& names,
+                                                   const std::vector<nn::LayerParameter>& parameters);
 [[nodiscard]] std::vector<std::int64_t> numbers_of(const plan::Plan& plan);
 
 /// Returns everything that ranks compare when they make a trainer, and for a call on it.
@@ -122,7 +125,7 @@ template <nn::Block Model>
 std::vector<std::int64_t> numbers_of(const Model& model, const Shape& input) {
   std::vector<const char*> names;
   nn::for_each_leaf(model, {}, [&]<class L>(const L&, const nn::Path&) { names.push_back(L::name); });
-  return numbers_of(nn::outline(model, input), names);
+  return numbers_of(nn::outline(model, input), names, nn::parameters_of(model));
 }
 
 /// Returns the value of a parameter after two steps of an optimizer rule that start at `value`.
@@ -149,8 +152,8 @@ std::vector<std::int64_t> if_any(F&& numbers) {
 
 /// Throws ConfigError on every rank if a rank has another task, strategy, precision or other options than rank 0, as far as numbers show
 /// that. An optimizer is tried for two steps, and a schedule at some steps. Parameter groups count by their effect on each parameter. Of a
-/// model, only the sizes and kinds of its layers are compared. Every rank makes this call. `placed` is the model as the strategy divides
-/// it.
+/// model, the sizes, kinds and initializers of its layers are compared. Every rank makes this call. `placed` is the model as the strategy
+/// divides it.
 template <SupportedPrecision P, comm::Communicator C, Device D, class TaskType, nn::Block Placed>
 void check_agreement(C& world, const D& device, const TaskType& task, strategy::StrategyRef strategy, const Placed& placed,
                      const TrainerOptions& options) {

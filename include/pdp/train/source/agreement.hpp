@@ -21,7 +21,10 @@
 #include <pdp/core/precision.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/nn/initializer.hpp>
 #include <pdp/nn/outline.hpp>
+#include <pdp/nn/parameter.hpp>
+#include <pdp/nn/stage_parameters.hpp>
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/plan/gradient_policy.hpp>
 #include <pdp/plan/plan.hpp>
@@ -124,11 +127,24 @@ PDP_INLINE const char* name(TrainerCall call) {
   return "an unknown call";
 }
 
-PDP_INLINE std::vector<std::int64_t> detail::numbers_of(const nn::Outline& model, const std::vector<const char*>& names) {
+PDP_INLINE std::vector<std::int64_t> detail::numbers_of(const nn::Outline& model, const std::vector<const char*>& names,
+                                                        const std::vector<nn::LayerParameter>& parameters) {
   std::vector<std::int64_t> numbers;
   for (const auto& layer : model.layers) numbers.insert(numbers.end(), {layer.parameters, layer.in, layer.out, layer.saved});
   for (const std::string_view name : names)
     for (const char letter : name) numbers.push_back(static_cast<unsigned char>(letter));
+  for (const nn::LayerParameter& each : parameters) {
+    const nn::Parameter& parameter = each.parameter;
+    const nn::Initializer& initializer = parameter.initializer;
+    numbers.insert(numbers.end(), {as_int(initializer.kind), as_int(initializer.fan), std::bit_cast<std::int64_t>(initializer.numerator),
+                                   std::bit_cast<std::int64_t>(initializer.mean)});
+    if (initializer.own == nullptr) continue;
+    // Functions have other addresses in other processes, and their last bits may depend on the processor.
+    for (Index element = 0; element < std::min<Index>(parameter.elements(), 2); ++element) {
+      const double value = initializer.own(random::make_key(0, "agreement"), element, parameter.fan_in, parameter.fan_out);
+      numbers.push_back(std::bit_cast<std::int32_t>(static_cast<float>(value)));
+    }
+  }
   return numbers;
 }
 
