@@ -15,15 +15,20 @@ template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::AdamW>> pdp::cuda::u
 template pdp::cuda::Update<pdp::optim::Sgd, pdp::BFloat16> pdp::cuda::update<1, pdp::optim::Sgd>;
 template pdp::cuda::Update<pdp::optim::Adam, pdp::BFloat16> pdp::cuda::update<2, pdp::optim::Adam>;
 template pdp::cuda::Update<pdp::optim::AdamW, pdp::BFloat16> pdp::cuda::update<2, pdp::optim::AdamW>;
-template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::Sgd>, pdp::BFloat16> pdp::cuda::update<2, pdp::optim::Averaged<pdp::optim::Sgd>>;
-template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::Adam>, pdp::BFloat16> pdp::cuda::update<3, pdp::optim::Averaged<pdp::optim::Adam>>;
-template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::AdamW>, pdp::BFloat16> pdp::cuda::update<3, pdp::optim::Averaged<pdp::optim::AdamW>>;
+template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::Sgd>, pdp::BFloat16>
+    pdp::cuda::update<2, pdp::optim::Averaged<pdp::optim::Sgd>>;
+template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::Adam>, pdp::BFloat16>
+    pdp::cuda::update<3, pdp::optim::Averaged<pdp::optim::Adam>>;
+template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::AdamW>, pdp::BFloat16>
+    pdp::cuda::update<3, pdp::optim::Averaged<pdp::optim::AdamW>>;
 template pdp::cuda::Update<pdp::optim::Sgd, pdp::Float16> pdp::cuda::update<1, pdp::optim::Sgd>;
 template pdp::cuda::Update<pdp::optim::Adam, pdp::Float16> pdp::cuda::update<2, pdp::optim::Adam>;
 template pdp::cuda::Update<pdp::optim::AdamW, pdp::Float16> pdp::cuda::update<2, pdp::optim::AdamW>;
 template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::Sgd>, pdp::Float16> pdp::cuda::update<2, pdp::optim::Averaged<pdp::optim::Sgd>>;
-template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::Adam>, pdp::Float16> pdp::cuda::update<3, pdp::optim::Averaged<pdp::optim::Adam>>;
-template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::AdamW>, pdp::Float16> pdp::cuda::update<3, pdp::optim::Averaged<pdp::optim::AdamW>>;
+template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::Adam>, pdp::Float16>
+    pdp::cuda::update<3, pdp::optim::Averaged<pdp::optim::Adam>>;
+template pdp::cuda::Update<pdp::optim::Averaged<pdp::optim::AdamW>, pdp::Float16>
+    pdp::cuda::update<3, pdp::optim::Averaged<pdp::optim::AdamW>>;
 
 namespace pdp::cuda {
 

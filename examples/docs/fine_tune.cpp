@@ -71,8 +71,8 @@ void train(pdp::comm::Any& world, int epochs) {
   // [plateau]
   // [averages]
   const double plain = trainer.accuracy(others);
-  const double averaged = pdp::with_averages(
-      trainer, [&] { return trainer.accuracy(others); });
+  const double averaged =
+      pdp::with_averages(trainer, [&] { return trainer.accuracy(others); });
   pdp::print(world, "accuracy {:.2f}, with averages {:.2f}", plain, averaged);
   // [averages]
 }

@@ -30,7 +30,8 @@ class AveragesInPlace {
 ///
 ///   const double accuracy = pdp::with_averages(trainer, [&] { return trainer.accuracy(test); });
 ///
-/// In f, steps and save() throw ConfigError, and load() throws FileError. Needs memory for a second copy of the parameters that the rank keeps.
+/// In f, steps and save() throw ConfigError, and load() throws FileError. Needs memory for a second copy of the parameters that the rank
+/// keeps.
 template <class Trainer, class F>
 decltype(auto) with_averages(Trainer& trainer, F&& f) {
   using Engine = std::remove_cvref_t<decltype(trainer.engine())>;
