@@ -258,6 +258,7 @@ set(pdp_headers
     pdp/engine/in_flight.hpp
     pdp/engine/instances.hpp
     pdp/engine/message_tags.hpp
+    pdp/engine/owned_range.hpp
     pdp/engine/parameter_settings.hpp
     pdp/engine/predicted_output.hpp
     pdp/engine/program.hpp

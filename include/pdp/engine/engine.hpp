@@ -21,6 +21,7 @@
 #include <pdp/engine/groups.hpp>
 #include <pdp/engine/in_flight.hpp>
 #include <pdp/engine/message_tags.hpp>
+#include <pdp/engine/owned_range.hpp>
 #include <pdp/engine/program.hpp>
 #include <pdp/engine/row_count.hpp>
 #include <pdp/engine/step_trace.hpp>
@@ -114,15 +115,7 @@ class Engine {
   void for_each_owned(Visit&& visit) {
     in_flight_.synchronise();
     worker_.for_each_updated([&](const nn::Parameter& parameter, const auto& part, int field, std::span<Gradient> values) {
-      const plan::Unit& unit = plan_.units[as_size(part.unit)];
-      Index begin = 0, end = as_index(values.size());
-      const auto take = [&](int index, int count) {
-        const Index first = begin, elements = end - begin;
-        begin = first + elements * index / count;
-        end = first + elements * (index + 1) / count;
-      };
-      if (unit.sharding == plan::Sharding::none && unit.group >= 0) take(groups_[unit.group].rank(), groups_[unit.group].size());
-      if (!parameter.is_divided()) take(plan_.tensor.index, plan_.tensor.count);
+      const auto [begin, end] = owned_range(groups_, plan_, part.unit, parameter, as_index(values.size()));
       if (begin < end) visit(parameter, part.first + begin, field, values.subspan(as_size(begin), as_size(end - begin)));
     });
   }
