@@ -47,10 +47,8 @@ class Engine {
   using Input = typename Worker::Input;
   using Target = typename Loss::Target;
   using StepBatch = typename Worker::StepBatch;
-  using Work = typename C::Work;
   using Reduced = typename P::reduce;
   static constexpr bool has_masters = Worker::Stage::has_masters;
-  static constexpr bool sees_memory = may_see_memory<C, T, Reduced>;
 
   /// Every rank of the world makes this call. Throws PlanError if the policy needs the norm of the gradient and the plan does not take it
   /// (see plan_for).
@@ -87,7 +85,7 @@ class Engine {
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   /// Returns a rank's plan as its engine executes it.
   static plan::Plan adapted(const C& world, plan::Plan plan, int rank) {
-    if constexpr (sees_memory)
+    if constexpr (may_see_memory<C, T, Reduced>)
       if (world.shares_memory()) return plan::in_common_memory(std::move(plan), {rank, world.size()});
     return plan;
   }
@@ -119,7 +117,6 @@ class Engine {
       if (begin < end) visit(parameter, part.first + begin, field, values.subspan(as_size(begin), as_size(end - begin)));
     });
   }
-  /// Returns the optimizer, with the options that it was given.
   [[nodiscard]] const Optimizer& optimizer() const { return worker_.optimizer(); }
   /// The number of steps, and what gradients have been before: whether they were finite, and their scale.
   [[nodiscard]] StepHistory history() {
@@ -170,7 +167,10 @@ class Engine {
     }
     rows_.begin(takes_loss_ && counts_ ? batch.x.rows : 0, batch.global_rows, batch.share_rows);
     if constexpr (!D::uses_host_memory)
-      if (!rows_.is_known()) ask_for_rows(batch.x.rows);  // first, as the host cannot read a number in the middle of a replay
+      if (!rows_.is_known()) {  // first, as the host cannot read a number in the middle of a replay
+        in_flight_.synchronise();
+        rows_.ask(host_calls(), groups_.world().size(), batch.x.rows);
+      }
     const bool together = step_.has_calls && !trace_.is_on() && graphs_.admits(rows_.split(), batch.x.rows);
     if constexpr (comm::HasDeviceBuffers<C>)
       if (step_.has_calls) graphs_.wait_for_room(rows_.split(), together, [&] { return worker_.begins_at_once(batch); });
@@ -221,15 +221,14 @@ class Engine {
     worker_.begin(batch, false);
     in_flight_.begin(evaluate_.has_calls);
     carry_out(List::evaluation, batch.x.rows, evaluate_);
-    const LossSums found = numbers().sums;
+    const auto found = numbers().sums;
     return {found.loss, found.correct, evaluates_loss_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
   }
 
   /// Returns the model's output for the rows of the last evaluate(): all of them on the ranks that count them, none on the others. The
   /// ranks of a tensor-parallel group make this call together. It is valid until the next call.
   Matrix<const Input> evaluated_output() {
-    if (!evaluates_loss_) return {};
-    const Matrix<const Input> output = whole_output();
+    const auto output = evaluates_loss_ ? whole_output() : Matrix<const Input>{};
     return counts_ ? output : Matrix<const Input>{};
   }
 
@@ -273,10 +272,6 @@ class Engine {
     if (records != 1) return;
     graphs_.record_together();
     worker_.copy_batches();
-  }
-  void ask_for_rows(Index rows) {
-    in_flight_.synchronise();
-    rows_.ask(host_calls(), groups_.world().size(), rows);
   }
   [[nodiscard]] auto host_calls() { return HostCalls{groups_.world(), worker_.device()}; }
 
