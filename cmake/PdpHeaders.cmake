@@ -144,6 +144,7 @@ set(pdp_headers
     pdp/core/label.hpp
     pdp/core/matrix.hpp
     pdp/core/one_version.hpp
+    pdp/core/pass.hpp
     pdp/core/philox.hpp
     pdp/core/precision.hpp
     pdp/core/random.hpp
@@ -388,6 +389,7 @@ set(pdp_headers
     pdp/nn/stage.hpp
     pdp/nn/stage_parameters.hpp
     pdp/optim/adam.hpp
+    pdp/optim/add_change.hpp
     pdp/optim/averaged.hpp
     pdp/optim/functions.hpp
     pdp/optim/grouped.hpp

@@ -2,10 +2,14 @@
 #include <pdp/comm/operation.hpp>
 #include <pdp/cuda/source.cuh>
 #include <pdp/optim/adam.hpp>
+#include <pdp/optim/add_change.hpp>
 #include <pdp/optim/averaged.hpp>
 #include <pdp/optim/sgd.hpp>
 
 // The kernels of pdp's own optimizer rules.
+template pdp::cuda::Update<pdp::optim::AddChange> pdp::cuda::update<0, pdp::optim::AddChange>;
+template pdp::cuda::Update<pdp::optim::AddChange, pdp::BFloat16> pdp::cuda::update<0, pdp::optim::AddChange>;
+template pdp::cuda::Update<pdp::optim::AddChange, pdp::Float16> pdp::cuda::update<0, pdp::optim::AddChange>;
 template pdp::cuda::Update<pdp::optim::Sgd> pdp::cuda::update<1, pdp::optim::Sgd>;
 template pdp::cuda::Update<pdp::optim::Adam> pdp::cuda::update<2, pdp::optim::Adam>;
 template pdp::cuda::Update<pdp::optim::AdamW> pdp::cuda::update<2, pdp::optim::AdamW>;

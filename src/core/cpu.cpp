@@ -17,6 +17,7 @@
 #include <pdp/cpu/source/tag.hpp>
 #include <pdp/engine/instances.hpp>
 #include <pdp/optim/adam.hpp>
+#include <pdp/optim/add_change.hpp>
 #include <pdp/optim/sgd.hpp>
 #include <pdp/optim/source/reduce_on_plateau.hpp>
 #include <pdp/optim/source/schedule.hpp>
@@ -77,6 +78,8 @@ template void convert(const Cpu&, Matrix<const Float16>, Matrix<float>);
 #define PDP_UPDATE(Rule, T)                                                                                                             \
   template void update<optim::state_fields<Rule>>(const Cpu&, const Rule&, const StepNumbers*, std::span<T>, std::span<const T* const>, \
                                                   std::span<T>, std::span<T* const>)
+PDP_UPDATE(optim::AddChange, float);
+PDP_UPDATE(optim::AddChange, double);
 PDP_UPDATE(optim::Sgd, float);
 PDP_UPDATE(optim::Sgd, double);
 PDP_UPDATE(optim::Adam, float);

@@ -1,4 +1,5 @@
 #include <pdp/optim/adam.hpp>
+#include <pdp/optim/add_change.hpp>
 #include <pdp/optim/sgd.hpp>
 #include <pdp/testing/values.hpp>
 
@@ -427,7 +428,8 @@ TEST_CASE("update on a GPU matches that on a CPU for each optimizer and rejects 
   const auto device = gpu::device();
   if (!device) return;
   for (const std::size_t ranks : {std::size_t{1}, std::size_t{3}})
-    for (const StepNumbers& numbers : {StepNumbers{}, StepNumbers{.factor = 0.25}, StepNumbers{.skips = true}}) {
+    for (const StepNumbers& numbers : {StepNumbers{}, StepNumbers{.loss_scale = 2, .factor = 0.25}, StepNumbers{.skips = true}}) {
+      check_update<0>(*device, pdp::optim::AddChange{}, ranks, numbers);
       check_update<1>(*device, pdp::optim::Sgd{.lr = 0.1f, .weight_decay = 0.01f}, ranks, numbers);
       check_update<1>(*device, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f, .nesterov = true}, ranks, numbers);
       check_update<2>(*device, pdp::optim::Adam{.lr = 0.01f, .weight_decay = 0.1f}, ranks, numbers);

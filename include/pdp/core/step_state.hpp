@@ -23,6 +23,12 @@ constexpr auto constants(const Rule& rule, const StepInfo& step) {
     return step;
 }
 
+/// Whether a rule's gradients are not limited by the norm of the gradient: it declares `static constexpr bool ignores_clipping = true`.
+template <class Rule>
+constexpr bool ignores_clipping = requires {
+  requires Rule::ignores_clipping;
+};
+
 /// The results of a loss over its rows. Sums rather than means, so that shares of a batch add up.
 struct LossSums {
   double loss = 0;
@@ -47,6 +53,12 @@ struct StepNumbers {
   double factor = 1;   // factor by which the gradient is multiplied when it is applied
   bool skips = false;  // whether the gradient is not applied
 };
+
+/// Returns the factor by which a rule multiplies its gradient.
+template <class Rule>
+constexpr double gradient_factor(const StepNumbers& numbers) {
+  return ignores_clipping<Rule> ? 1 / numbers.loss_scale : numbers.factor;
+}
 
 // Ranks add up the sums and the three numbers behind them in one call.
 static_assert(offsetof(StepNumbers, stops) == offsetof(StepNumbers, sums) + sizeof(LossSums));

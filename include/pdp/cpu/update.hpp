@@ -14,7 +14,7 @@
 namespace pdp::cpu {
 
 /// Applies an optimizer's rule to `parameters` in one pass; does nothing if numbers->skips. The gradient is the sum of the arrays at
-/// `gradients`, added in that order, times the factor in `numbers`. There is at least one array, and each is as long as `parameters`. Also
+/// `gradients`, added in that order, times gradient_factor(). There is at least one array, and each is as long as `parameters`. Also
 /// writes the new parameters to `copies`. `state` holds Fields numbers for each parameter, field after field; it is empty if the rule keeps
 /// none. Denormals count as zero throughout.
 template <std::size_t Fields, class T, class Rule>
@@ -22,7 +22,7 @@ void update(const Cpu& cpu, const Rule& rule, const StepNumbers* numbers, std::s
             std::span<T> state, std::span<T* const> copies = {}) {
   if (numbers->skips) return;
   const auto step = constants(rule, numbers->info);
-  const T factor = static_cast<T>(numbers->factor);
+  const T factor = static_cast<T>(gradient_factor<Rule>(*numbers));
   const auto count = as_index(parameters.size());
   const bool keeps = !state.empty();
   const auto of_some = [=]<class V>(Index i, auto io) {

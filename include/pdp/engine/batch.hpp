@@ -32,6 +32,7 @@ struct StepBegin {
   float lr_factor = 1;
   Index global_rows = 0;  // 0: not known yet
   RankReport report{};
+  Index first_row = 0;  // number of this rank's first row among those of all ranks, if it is known
 };
 
 /// The results of a step or an evaluation.

@@ -7,6 +7,7 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/step_state.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/nn/stage.hpp>
 #include <pdp/plan/liveness.hpp>
@@ -21,14 +22,15 @@ class BoundaryMemory {
  public:
   using Slot = nn::Slot<T>;
 
-  /// `micro_rows`: rows of a full micro-batch.
-  BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows);
+  /// `micro_rows`: rows of a full micro-batch. `numbers`: those of steps, in the device's memory.
+  BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows, const StepNumbers* numbers = nullptr);
 
   [[nodiscard]] std::span<Slot> slots_when(bool training) { return training ? step_ : evaluation_; }
   [[nodiscard]] const Slot& evaluation() const { return evaluation_.front(); }
 
-  /// Cuts the rows of a batch into micro-batches. The input is read in place.
-  void cut(Matrix<const T> x, bool training);
+  /// Cuts the rows of a batch into micro-batches. The input is read in place. `first_row`: the number of the first row among those of all
+  /// ranks.
+  void cut(Matrix<const T> x, bool training, Index first_row = 0);
 
   /// Returns whether the rows of a layer's tensors are contiguous over all micro-batches, and the layer saves nothing.
   [[nodiscard]] bool lie_together(std::span<const Slot> all, int layer) const;
@@ -43,20 +45,23 @@ class BoundaryMemory {
 };
 
 template <class D, class T>
-BoundaryMemory<D, T>::BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows)
+BoundaryMemory<D, T>::BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows,
+                                     const StepNumbers* numbers)
     : model_{model}, micro_rows_{micro_rows} {
   const plan::Boundaries boundaries{model, plan};
   memory_ = allocate<T>(device, boundaries.row_elements() * micro_rows);
   step_ = slots_of(boundaries.step, plan.micro_batches);
   evaluation_ = slots_of(boundaries.evaluation, 1);
+  for (Slot& slot : step_) slot.pass = {.is_training = true, .numbers = numbers};
 }
 
 template <class D, class T>
-void BoundaryMemory<D, T>::cut(Matrix<const T> x, bool training) {
+void BoundaryMemory<D, T>::cut(Matrix<const T> x, bool training, Index first_row) {
   const auto& layers = model_.layers;
   Index first = 0;
   for (Slot& slot : slots_when(training)) {
     slot.rows = std::min(micro_rows_, x.rows - first);
+    slot.pass.first_row = first_row + first;
     T* const rows = const_cast<T*>(x.data) + first * x.cols;  // never written: no layer writes over the batch
     slot.activations[0] = rows;
     for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;

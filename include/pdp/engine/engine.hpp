@@ -166,16 +166,16 @@ class Engine {
       trace_.begin();
     }
     rows_.begin(takes_loss_ && counts_ ? batch.x.rows : 0, batch.global_rows, batch.share_rows);
-    if constexpr (!D::uses_host_memory)
+    if constexpr (!D::uses_host_memory || Worker::numbers_rows)
       if (!rows_.is_known()) {  // first, as the host cannot read a number in the middle of a replay
         in_flight_.synchronise();
-        rows_.ask(host_calls(), groups_.world().size(), batch.x.rows);
+        rows_.ask(host_calls(), groups_.world().size(), batch.x.rows, plan_.share.index);
       }
     const bool together = step_.has_calls && !trace_.is_on() && graphs_.admits(rows_.split(), batch.x.rows);
     if constexpr (comm::HasDeviceBuffers<C>)
       if (step_.has_calls) graphs_.wait_for_room(rows_.split(), together, [&] { return worker_.begins_at_once(batch); });
     in_flight_.begin(step_.has_calls);
-    worker_.begin(batch, true, {.lr_factor = lr_factor, .global_rows = rows_.global(), .report = report});
+    worker_.begin(batch, true, {lr_factor, rows_.global(), report, rows_.first_row(plan_.share.index, plan_.share.count)});
     executor_.begin_step(!rows_.is_known());
     if (trace_.is_on())
       executor_.run(step_, trace_);

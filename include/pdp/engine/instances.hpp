@@ -20,6 +20,7 @@
 #include <pdp/nn/parameter_memory.hpp>
 #include <pdp/nn/stage_parameters.hpp>
 #include <pdp/optim/adam.hpp>
+#include <pdp/optim/add_change.hpp>
 #include <pdp/optim/sgd.hpp>
 
 /// The template instances that src/core compiles: for the CPU, for the communicator comm::Any, and for pdp's own optimizers.
@@ -57,6 +58,8 @@ namespace pdp::cpu {
 #define PDP_UPDATE(Rule, T)                                                                                         \
   extern template void update<optim::state_fields<Rule>>(const Cpu&, const Rule&, const StepNumbers*, std::span<T>, \
                                                          std::span<const T* const>, std::span<T>, std::span<T* const>)
+PDP_UPDATE(optim::AddChange, float);
+PDP_UPDATE(optim::AddChange, double);
 PDP_UPDATE(optim::Sgd, float);
 PDP_UPDATE(optim::Sgd, double);
 PDP_UPDATE(optim::Adam, float);

@@ -56,8 +56,9 @@ class RowLoss {
     }
   }
 
-  /// Computes the loss. `gradient`: empty if it is not needed.
-  void take(const D& device, Matrix<const T> output, std::span<const Target> targets, StepNumbers* numbers, Matrix<T> gradient) {
+  /// Computes the loss. `gradient`: empty if it is not needed. `pass`: that of the rows.
+  void take(const D& device, Matrix<const T> output, std::span<const Target> targets, StepNumbers* numbers, Matrix<T> gradient,
+            const Pass& pass) {
     const bool counts = part_.index == 0;  // all ranks of the group compute the same loss
     const double* const scale = &numbers->scale;
     LossSums* const sums = counts ? &numbers->sums : uncounted_.data();
@@ -65,7 +66,7 @@ class RowLoss {
       if (model_.output_is_sharded)
         return loss_.join(device, output, targets, part_.index * output.cols, part_.count * output.cols,
                           Matrix<const Gradient>{all_parts().data(), output.rows * part_.count, Loss::part_numbers}, scale, gradient, sums);
-    loss_(device, output, targets, scale, gradient, sums);
+    loss::compute(loss_, device, output, targets, scale, gradient, sums, pass);
   }
 
  private:

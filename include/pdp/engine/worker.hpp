@@ -7,7 +7,9 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/pass.hpp>
 #include <pdp/core/precision.hpp>
+#include <pdp/core/random.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/batch_input.hpp>
@@ -38,6 +40,7 @@ class Worker {
   using StepBatch = Batch<Input, Target>;
   using Slot = nn::Slot<T>;
   using Stage = nn::Stage<Model, D, T>;
+  static constexpr bool numbers_rows = nn::any_uses_row_numbers<nn::LeafTypes<Model>> || uses_row_numbers<Loss>;
   static_assert(
       Device<D, T>,
       "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");
@@ -52,7 +55,7 @@ class Worker {
         micro_rows_{plan::micro_batch_rows(plan, limits.rows)},
         numbers_{allocate<StepNumbers>(device, 1)},
         loss_{device, loss, plan.tensor, stage_.outline(), micro_rows_},
-        boundaries_{device, plan, stage_.outline(), micro_rows_},
+        boundaries_{device, plan, stage_.outline(), micro_rows_, numbers_.data()},
         input_{device, limits.rows, stage_.outline().width(0), loss_.target_elements()},
         output_{plan.tensor.count},
         sums_{device, plan, stage_.outline(), lent_scratch} {}
@@ -95,7 +98,7 @@ class Worker {
                       .ends = step.report.ends ? 1.0 : 0.0},
           numbers_.data());
     if (training && scale != 0) norm.scale_loss(device(), numbers_.data());
-    bind(batch);
+    bind(batch, step.first_row);
   }
   /// Returns the addresses in device memory of the current inputs and targets.
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
@@ -107,7 +110,7 @@ class Worker {
   void begin_prediction(Matrix<const Input> x) {
     check_rows(x, micro_rows_);
     training_ = false;
-    bind({x, {}, 0});
+    bind({x, {}, 0}, 0);
   }
 
   /// Executes share_loss, loss, backward_input or backward_weight.
@@ -236,9 +239,9 @@ class Worker {
 
   void check_rows(Matrix<const Input> x, Index limit) const { check_batch(x.rows, x.cols, limit, stage_.outline().width(0)); }
 
-  void bind(const StepBatch& batch) {
+  void bind(const StepBatch& batch, Index first_row) {
     batch_ = input_.bring(device(), batch, training_);
-    boundaries_.cut(batch_.x, training_);
+    boundaries_.cut(batch_.x, training_, first_row);
   }
 
   [[nodiscard]] Slot& slot(const plan::Instruction& i) { return boundaries_.slots_when(training_)[as_size(i.micro_batch)]; }
@@ -256,10 +259,15 @@ class Worker {
     loss_.share_nothing();
     if (has_loss(slot)) loss_.share(device(), stage_.activation(slot, boundary), targets(slot));
   }
+  [[nodiscard]] Pass pass_of_loss(const Slot& slot) const {
+    Pass pass = slot.pass;
+    pass.key = random::make_key(limits_.seed, "pass", "loss");
+    return pass;
+  }
   void take_loss(Slot& slot, int boundary) {
     if (!has_loss(slot)) return;
     loss_.take(device(), stage_.activation(slot, boundary), targets(slot), numbers_.data(),
-               training_ ? stage_.gradient(slot, boundary) : Matrix<T>{});
+               training_ ? stage_.gradient(slot, boundary) : Matrix<T>{}, pass_of_loss(slot));
   }
 
   Stage stage_;

@@ -4,6 +4,7 @@
 #include <span>
 
 #include <pdp/core/device.hpp>
+#include <pdp/core/pass.hpp>
 
 namespace pdp::loss {
 
@@ -12,16 +13,30 @@ namespace pdp::loss {
 /// the gradient multiplied by `*scale` (one over the global number of rows, times the loss scale), so later reductions are plain sums. It
 /// computes no gradient if `gradient` is empty.
 ///
+/// A loss may take the Pass as one more argument, for example to compute another loss in evaluations than in steps.
+///
 /// An optional member check(targets, outputs) throws for wrong targets. It is called with targets in host memory: for a device that cannot
 /// check them, and by Trainer::fit and evaluate, which add the number of the sample to a LabelError.
 template <class L, class D, class T = float>
 concept Loss = std::copyable<L> &&
     requires(const L& loss, const D& device, Matrix<const T> output, std::span<const typename L::Target> targets, const double* scale,
-             Matrix<T> gradient, LossSums* sums) {
-  loss(device, output, targets, scale, gradient, sums);
+             Matrix<T> gradient, LossSums* sums, const Pass& pass) {
+  requires requires { loss(device, output, targets, scale, gradient, sums); } || requires {
+    loss(device, output, targets, scale, gradient, sums, pass);
+  };
   { loss.target_elements(Index{}) } -> std::same_as<Index>;
   { L::has_classes } -> std::convertible_to<bool>;  // whether there is an accuracy
 };
+
+/// Computes a loss, which may take the pass or not.
+template <class L, class D, class T>
+void compute(const L& loss, const D& device, Matrix<const T> output, std::span<const typename L::Target> targets, const double* scale,
+             Matrix<T> gradient, LossSums* sums, [[maybe_unused]] const Pass& pass) {
+  if constexpr (requires { loss(device, output, targets, scale, gradient, sums, pass); })
+    loss(device, output, targets, scale, gradient, sums, pass);
+  else
+    loss(device, output, targets, scale, gradient, sums);
+}
 
 /// A loss of an output with columns divided over the ranks of a tensor-parallel group. part() computes `part_numbers` numbers a row from a
 /// rank's own columns. join() computes the loss, and the gradient of the own columns, from the parts of all ranks, one rank's rows after

@@ -101,6 +101,12 @@ constexpr bool any_is_view = false;
 template <class... L>
 constexpr bool any_is_view<TypeList<L...>> = (is_view<L> || ...);
 
+/// Whether a TypeList holds a layer that needs the numbers of its rows (see Pass).
+template <class List>
+constexpr bool any_uses_row_numbers = false;
+template <class... L>
+constexpr bool any_uses_row_numbers<TypeList<L...>> = (uses_row_numbers<L> || ...);
+
 /// The result of flow(): the shape of a block's output, or the first layer that does not accept its input.
 struct Flow {
   Shape shape{};

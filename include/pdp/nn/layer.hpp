@@ -6,17 +6,23 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/pass.hpp>
 #include <pdp/nn/parameter.hpp>
 
 namespace pdp::nn {
 
 /// Pointers to the parameters of a layer: values and gradients, each contiguous, in the layer's own order. Bound anew for every pass, since
 /// gathered parameters move. Gradients are added if `accumulate` is true, and overwritten otherwise. Gradients of 16-bit values are floats.
+///
+/// A *buffer*, such as a running mean, is a Parameter with is_buffer. backward_weight computes its change for the given rows in place of a
+/// gradient: a sum over rows, multiplied by pass.row_scale(). After the step, the changes of all rows of all ranks are added to the buffer,
+/// which no optimizer updates.
 template <class T>
 struct State {
   const T* value = nullptr;
   Accumulated<T>* gradient = nullptr;
   bool accumulate = false;
+  Pass pass{};
 };
 
 /// A layer as a user writes it: a literal of sizes that allocates nothing. All shapes are of one sample.

@@ -22,6 +22,7 @@ struct Outline {
     // works_in_place: the output may overwrite the input. forgets_output: the next layer may overwrite the output. See nn/layer.hpp.
     bool works_in_place = false;
     bool forgets_output = false;
+    Index first_column = 0;  // number of the input's first column among those of all ranks; above 0 only if each rank has some columns
   };
   std::vector<Layer> layers;
   int parts = 1;                   // number of parts of each divided layer, one a rank
@@ -70,16 +71,19 @@ constexpr Outline outline(const B& model, const Shape& input) {
   auto next = outline.layers.begin();
   Shape shape = input;
   Placement placement = Placement::invariant;
+  int part = 0;  // of the divided layers
   for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path& at) {
     const Shape out = layer.output(shape);
-    *next++ = {layer.parameter_elements(), shape.elements(),  out.elements(),   layer.saved_elements(shape), is_view<L>,
-               exchange_of(layer),         works_in_place<L>, forgets_output<L>};
+    const Index first_column = placement == Placement::sharded ? part * shape.elements() : 0;
+    *next++ = {layer.parameter_elements(), shape.elements(),  out.elements(), layer.saved_elements(shape), is_view<L>, exchange_of(layer),
+               works_in_place<L>,          forgets_output<L>, first_column};
     shape = out;
     const Placement after = placement_after<L>(placement);
     if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
     placement = after;
     if constexpr (PlacedLayer<L>) {
       outline.parts = layer.part.count;
+      part = layer.part.index;
       outline.output_is_sharded = L::gives == Placement::sharded && layer.part.count > 1;
     }
   });

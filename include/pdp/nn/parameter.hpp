@@ -57,6 +57,7 @@ struct Parameter {
   Index fan_out = 0;
   Initializer initializer{};
   Part row_part{}, col_part{};  // this part's rows and columns among those of the whole tensor
+  bool is_buffer = false;       // not trained: the layer computes its changes (see State)
 
   [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
   [[nodiscard]] constexpr bool is_divided() const { return row_part.count > 1 || col_part.count > 1; }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/layer_requirements.hpp>
@@ -31,6 +32,7 @@ class Residual {
   static constexpr const char* name = "Residual";
   using forgets_output = Residual;
   using Inner = LeafTypes<B>;
+  static constexpr bool uses_row_numbers = any_uses_row_numbers<Inner>;
 
   constexpr explicit Residual(B block) : block_{std::move(block)} {
     const Index in = nn::input_elements(block_);
@@ -106,7 +108,11 @@ class Residual {
 
     template <class T>
     [[nodiscard]] State<T> bind(const State<T>& state) const {
-      return {state.value + parameters, state.gradient == nullptr ? nullptr : state.gradient + parameters, state.accumulate};
+      State<T> own = state;
+      own.value += parameters;
+      if (own.gradient != nullptr) own.gradient += parameters;
+      own.pass.key = random::make_key(state.pass.key.value, leaf);
+      return own;
     }
   };
 

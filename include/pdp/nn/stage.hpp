@@ -7,6 +7,8 @@
 #include <pdp/core/affine.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
+#include <pdp/core/pass.hpp>
+#include <pdp/core/random.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/layers.hpp>
 #include <pdp/nn/outline.hpp>
@@ -23,6 +25,7 @@ struct Slot {
   std::vector<T*> activations;  // boundaries 0 .. layers
   std::vector<T*> gradients;
   std::vector<T*> saved;  // layers
+  Pass pass{};            // apart from the members that belong to a layer
 
   explicit Slot(int layers) : activations(as_size(layers) + 1), gradients(as_size(layers) + 1), saved(as_size(layers)) {}
 };
@@ -37,7 +40,9 @@ class Stage : public StageParameters<D, T> {
   /// begin, if it is a part of a larger one.
   Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {},
         const Path& at = {})
-      : Parameters{nn::outline(model, input), parameters_of(model, at), runs, seed, device, lent}, layers_{model} {}
+      : Parameters{nn::outline(model, input), parameters_of(model, at), runs, seed, device, lent}, layers_{model} {
+    for_each_leaf(model, at, [&](const auto&, const Path& path) { keys_.push_back(random::make_key(seed, "pass", path.str())); });
+  }
 
   /// Computes layers first to last - 1. On a CPU, several threads may call it at the same time, each with a slot of its own.
   void forward(const Slot<T>& slot, int first, int last) const {
@@ -47,7 +52,7 @@ class Stage : public StageParameters<D, T> {
   int forward_next(const Slot<T>& slot, int first, int last) const {
     const Activation activation = activation_behind(slot, first, last);
     layers_.visit(first, [&]<class L>(const L& layer) {
-      const auto state = this->state(first, false);
+      const auto state = bound(slot, first, false);
       const Matrix<const T> x = read(slot, slot.activations, first);
       const Matrix<T> y = matrix(slot, slot.activations, first + 1);
       T* const saved = slot.saved[as_size(first)];
@@ -65,7 +70,7 @@ class Stage : public StageParameters<D, T> {
     for (int number = last - 1; number >= first; --number) {
       if (!needs_input && !this->outline().passes_gradient(number)) continue;
       layers_.visit(number, [&](const auto& layer) {
-        layer.backward_input(this->device(), this->state(number, false), read(slot, slot.activations, number),
+        layer.backward_input(this->device(), bound(slot, number, false), read(slot, slot.activations, number),
                              read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),
                              matrix(slot, slot.gradients, number), slot.saved[as_size(number)]);
       });
@@ -76,7 +81,7 @@ class Stage : public StageParameters<D, T> {
   void backward_weight(const Slot<T>& slot, int first, int last, bool accumulate) {
     for (int number = last - 1; number >= first; --number) {
       layers_.visit(number, [&](const auto& layer) {
-        layer.backward_weight(this->device(), this->state(number, accumulate), read(slot, slot.activations, number),
+        layer.backward_weight(this->device(), bound(slot, number, accumulate), read(slot, slot.activations, number),
                               read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),
                               slot.saved[as_size(number)]);
       });
@@ -88,6 +93,14 @@ class Stage : public StageParameters<D, T> {
   [[nodiscard]] Matrix<T> gradient(const Slot<T>& slot, int boundary) const { return matrix(slot, slot.gradients, boundary); }
 
  private:
+  /// Returns the state of a layer in the pass of a slot.
+  [[nodiscard]] State<T> bound(const Slot<T>& slot, int number, bool accumulate) const {
+    State<T> state = this->state(number, accumulate);
+    state.pass = slot.pass;
+    state.pass.key = keys_[as_size(number)];
+    state.pass.first_column = this->outline().layers[as_size(number)].first_column;
+    return state;
+  }
   template <class L>
   static constexpr bool takes_activation = requires(const L& layer, const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y,
                                                     T* saved) {
@@ -114,6 +127,7 @@ class Stage : public StageParameters<D, T> {
   }
 
   Layers<Model> layers_;
+  std::vector<random::Key> keys_;  // of layers
 };
 
 }  // namespace pdp::nn

@@ -163,9 +163,9 @@ class StageParameters {
   /// Returns the current pointers to the parameters of a layer; null if this rank does not hold them, or has no gradients.
   [[nodiscard]] State<T> state(int layer, bool accumulate) const {
     const Place place = places_[as_size(layer)];
-    if (place.unit < 0) return {nullptr, nullptr, accumulate};
+    if (place.unit < 0) return {nullptr, nullptr, accumulate, {}};
     const Unit& unit = memory_[place.unit];
-    return {unit.values + place.offset, unit.run().has_gradients ? unit.gradients + place.offset : nullptr, accumulate};
+    return {unit.values + place.offset, unit.run().has_gradients ? unit.gradients + place.offset : nullptr, accumulate, {}};
   }
 
  private:

@@ -11,6 +11,7 @@
 #include <pdp/core/device.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/pass.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/cpu.hpp>
@@ -51,11 +52,12 @@ class Replica {
     if (rows == 0) rows = std::max<Index>(x.rows, 1);
     if (rows < x.rows)
       throw ConfigError{text("the gradient of ", x.rows, " rows was to be averaged over ", rows, " rows; expected at least as many")};
-    auto tensors = part_.take(x.rows);
+    auto tensors = part_.take(x.rows, true);
     part_.forward(*tensors, x);
     const double scale = 1 / static_cast<double>(rows);
     LossSums sums;
-    loss_(part_.device(), Matrix<const float>{part_.output(*tensors)}, targets, &scale, part_.output_gradient(*tensors), &sums);
+    loss::compute(loss_, part_.device(), Matrix<const float>{part_.output(*tensors)}, targets, &scale, part_.output_gradient(*tensors),
+                  &sums, Pass{.is_training = true});
     part_.backward(*tensors, gradients_, false, false);
     part_.give_back(std::move(tensors));
     return sums;
@@ -63,7 +65,7 @@ class Replica {
   /// Returns the output for samples.
   [[nodiscard]] OwnedMatrix predict(Matrix<const float> x) {
     check_samples(x);
-    auto tensors = part_.take(x.rows);
+    auto tensors = part_.take(x.rows, false);
     part_.forward(*tensors, x);
     OwnedMatrix y = OwnedMatrix::of(part_.output(*tensors));
     part_.give_back(std::move(tensors));
@@ -72,11 +74,11 @@ class Replica {
   /// Computes the loss of samples. Returns the sums over the rows of `x`.
   LossSums evaluate(Matrix<const float> x, std::span<const Target> targets) {
     check(x, targets);
-    auto tensors = part_.take(x.rows);
+    auto tensors = part_.take(x.rows, false);
     part_.forward(*tensors, x);
     LossSums sums;
     const double scale = 0;
-    loss_(part_.device(), Matrix<const float>{part_.output(*tensors)}, targets, &scale, Matrix<float>{}, &sums);
+    loss::compute(loss_, part_.device(), Matrix<const float>{part_.output(*tensors)}, targets, &scale, Matrix<float>{}, &sums, Pass{});
     part_.give_back(std::move(tensors));
     return sums;
   }

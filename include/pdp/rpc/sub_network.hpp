@@ -71,7 +71,7 @@ class SubNetwork {
   /// Returns the output for rows of input. Records nothing.
   [[nodiscard]] OwnedMatrix predict(const OwnedMatrix& x) {
     check_input(x);
-    Tensors tensors = parts_.forward(x.matrix());
+    Tensors tensors = parts_.forward(x.matrix(), false);
     OwnedMatrix y = parts_.output(tensors);
     parts_.give_back(tensors);
     return y;
@@ -82,7 +82,7 @@ class SubNetwork {
     return recording(id, [&] {
       check_input(x);
       Call call{.x = std::move(x)};
-      call.tensors = parts_.forward(call.x.matrix());
+      call.tensors = parts_.forward(call.x.matrix(), true);
       OwnedMatrix y = parts_.output(call.tensors);
       contexts_[id.context].calls[id.number] = std::move(call);
       return y;

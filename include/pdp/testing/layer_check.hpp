@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,7 +13,9 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/finite.hpp>
+#include <pdp/core/pass.hpp>
 #include <pdp/core/random.hpp>
+#include <pdp/core/step_state.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/nn/layer.hpp>
 #include <pdp/testing/differences.hpp>
@@ -59,8 +62,12 @@ class LayerCheck {
 
  private:
   [[nodiscard]] Index rows() const { return options_.rows; }
-  [[nodiscard]] nn::State<T> state(bool accumulate) { return {value_.data(), gradient_.data(), accumulate}; }
-  [[nodiscard]] nn::State<T> values_only() { return {value_.data(), nullptr, false}; }
+  /// `first_row`: the number of the first row of the pass.
+  [[nodiscard]] pdp::Pass pass(Index first_row = 0) const {
+    return {.is_training = true, .numbers = &numbers_, .key = random::make_key(options_.seed, "pass"), .first_row = first_row};
+  }
+  [[nodiscard]] nn::State<T> state(bool accumulate) { return {value_.data(), gradient_.data(), accumulate, pass()}; }
+  [[nodiscard]] nn::State<T> values_only(Index first_row = 0) { return {value_.data(), nullptr, false, pass(first_row)}; }
   [[nodiscard]] Matrix<const T> x() const { return {x_.data(), rows(), in_}; }
   [[nodiscard]] Matrix<const T> c() const { return {c_.data(), rows(), out_}; }
   [[nodiscard]] bool is_intact() {
@@ -102,7 +109,7 @@ class LayerCheck {
   std::string rows_fault() {
     const std::vector<double> y = forward();
     for (Index row = 0; row < rows(); ++row) {
-      layer_.forward(cpu_, values_only(), Matrix<const T>{x_.data() + row * in_, 1, in_}, y_.matrix(1, out_), saved_.data());
+      layer_.forward(cpu_, values_only(row), Matrix<const T>{x_.data() + row * in_, 1, in_}, y_.matrix(1, out_), saved_.data());
       for (Index i = 0; i < out_; ++i) {
         const double alone = y_.doubles()[as_size(i)], together = y[as_size(row * out_ + i)];
         if (!(std::abs(alone - together) <= options_.tolerance * (std::abs(alone) + std::abs(together) + 1)))
@@ -138,7 +145,8 @@ class LayerCheck {
     for (const nn::Parameter& parameter : parameters_) {
       const auto first = as_size(parameter.offset), count = as_size(parameter.elements());
       const std::span<const T> gradient = std::span{once}.subspan(first, count);
-      if (const auto found = first_mismatch(value_.values().subspan(first, count), gradient, weights, options_, y))
+      if (const auto found =
+              parameter.is_buffer ? std::nullopt : first_mismatch(value_.values().subspan(first, count), gradient, weights, options_, y))
         return gradient_fault("backward_weight", element_name(parameter, found->element), *found, "forward") + unread();
       for (Index i = 0; i < parameter.elements(); ++i) {
         const auto twice = static_cast<double>(gradient_.values()[first + as_size(i)]),
@@ -177,6 +185,7 @@ class LayerCheck {
   std::vector<T> x_, c_;  // c is the gradient of y
   GuardedMemory<T> value_, gradient_, y_, saved_, gradient_x_;
   std::vector<nn::Parameter> parameters_{};
+  StepNumbers numbers_{.scale = 1};
 };
 
 }  // namespace pdp::testing::detail

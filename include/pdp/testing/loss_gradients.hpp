@@ -9,6 +9,8 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/pass.hpp>
+#include <pdp/core/random.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/loss/loss.hpp>
@@ -56,8 +58,9 @@ class LossCheck {
   LossSums of_rows(Index first, Index count, bool writes, const LossSums& before = {}) {
     LossSums sums = before;
     const Matrix<T> gradient = writes ? gradient_.matrix(count, cols_) : Matrix<T>{};
-    loss_(cpu_, Matrix<const T>{output_.data() + first * cols_, count, cols_},
-          targets_.subspan(as_size(first * target_width_), as_size(count * target_width_)), &scale_, gradient, &sums);
+    const Pass pass{.is_training = true, .numbers = &numbers_, .key = random::make_key(options_.seed, "pass"), .first_row = first};
+    loss::compute(loss_, cpu_, Matrix<const T>{output_.data() + first * cols_, count, cols_},
+                  targets_.subspan(as_size(first * target_width_), as_size(count * target_width_)), &scale_, gradient, &sums, pass);
     return sums;
   }
   std::string sums_fault(const LossSums& sums) {
@@ -91,6 +94,7 @@ class LossCheck {
   double scale_;
   std::vector<T> output_;
   GuardedMemory<T> gradient_;
+  StepNumbers numbers_{};
 };
 
 /// Returns random targets: classes for integers, otherwise normal numbers.

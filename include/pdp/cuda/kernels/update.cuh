@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(block_threads)
   if (threadIdx.x == 0) new (memory) Step(constants(rule, numbers->info));
   __syncthreads();
   const Step& step = *reinterpret_cast<const Step*>(memory);
-  const float factor = static_cast<float>(numbers->factor);
+  const float factor = static_cast<float>(gradient_factor<Rule>(*numbers));
   for (Index i = Index{blockIdx.x} * block_threads + threadIdx.x; i < count; i += Index{gridDim.x} * block_threads) {
     float gradient = gradients.at[0][i];
     for (int other = 1; other < gradients.count; ++other) gradient += gradients.at[other][i];

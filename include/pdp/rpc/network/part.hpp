@@ -12,6 +12,7 @@
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/nn/block.hpp>
@@ -19,6 +20,7 @@
 #include <pdp/nn/outline.hpp>
 #include <pdp/nn/parameter.hpp>
 #include <pdp/nn/stage.hpp>
+#include <pdp/nn/stage_parameters.hpp>
 
 namespace pdp::rpc {
 
@@ -34,6 +36,10 @@ struct CallTensors {
 /// Consecutive layers of a model, first to last - 1, on one device. Their mathematics is that of nn::Stage.
 template <nn::Block Model, class D>
 class NetworkPart {
+  static_assert(!nn::any_uses_row_numbers<nn::LeafTypes<Model>>,
+                "pdp: layers that draw random numbers cannot be in a remote network, which does not number its rows; train the model with "
+                "a Trainer");
+
  public:
   using Stage = nn::Stage<Model, D, float>;
   using Tensors = CallTensors<D>;
@@ -41,6 +47,10 @@ class NetworkPart {
 
   NetworkPart(const Model& model, const Shape& input, const nn::Path& at, int first, int last, std::uint64_t seed, D device)
       : stage_{model, input, {nn::Run{.first = first, .last = last}}, seed, device, {}, at}, first_{first}, last_{last} {
+    for (const nn::LayerParameter& each : stage_.of_model())
+      if (each.parameter.is_buffer)
+        throw ConfigError{
+            text("the buffer ", each.parameter.full_name(), " cannot be in a remote network: only a Trainer updates buffers")};
     const nn::Outline& outline = stage_.outline();
     for (int boundary = first; boundary <= last; ++boundary) widest_ = std::max(widest_, outline.width(boundary));
   }
@@ -50,8 +60,8 @@ class NetworkPart {
   [[nodiscard]] Index in_width() const { return stage_.outline().width(first_); }
   [[nodiscard]] Index out_width() const { return stage_.outline().width(last_); }
 
-  /// Returns tensors for a forward call with this many rows. They go back to give_back().
-  [[nodiscard]] std::unique_ptr<Tensors> take(Index rows) {
+  /// Returns tensors for a forward call with this many rows. They go back to give_back(). `is_training`: whether a backward call follows.
+  [[nodiscard]] std::unique_ptr<Tensors> take(Index rows, bool is_training) {
     const auto fits = std::ranges::find_if(free_, [rows](const auto& each) { return each->capacity >= rows; });
     std::unique_ptr<Tensors> tensors;
     if (fits != free_.end()) {
@@ -61,6 +71,7 @@ class NetworkPart {
       tensors = make(rows);
     }
     tensors->slot.rows = rows;
+    tensors->slot.pass = {.is_training = is_training};
     return tensors;
   }
   void give_back(std::unique_ptr<Tensors> tensors) {

@@ -55,11 +55,11 @@ class NetworkParts {
       threads_[part]->run(function);
   }
 
-  /// Computes all layers. `x`: the input in host memory, which must remain until the backward call.
-  [[nodiscard]] Tensors forward(Matrix<const float> x) {
+  /// Computes all layers. `x`: the input in host memory, which must remain until the backward call. `is_training`: whether there is one.
+  [[nodiscard]] Tensors forward(Matrix<const float> x, bool is_training) {
     Tensors tensors;
     for (std::size_t p = 0; p < size(); ++p) {
-      tensors.push_back(parts_[p]->take(x.rows));
+      tensors.push_back(parts_[p]->take(x.rows, is_training));
       on_thread(p, [&] { parts_[p]->forward(*tensors[p], x); });
       if (p + 1 == size()) break;
       const Matrix<const float> y = parts_[p]->output(*tensors[p]);

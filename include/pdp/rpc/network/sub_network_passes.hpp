@@ -14,6 +14,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/pass.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/loss/loss.hpp>
 #include <pdp/nn/block.hpp>
@@ -48,7 +49,8 @@ LossSums SubNetwork<Model, D>::loss(const CallId& id, const OwnedMatrix& /*y*/, 
       }
       auto numbers = allocate<StepNumbers>(device, 1);
       store(device, StepNumbers{.scale = 1 / static_cast<double>(rows)}, numbers.data());
-      loss(device, output, there, &numbers.data()->scale, gradient, &numbers.data()->sums);
+      loss::compute(loss, device, Matrix<const float>{output}, there, &numbers.data()->scale, gradient, &numbers.data()->sums,
+                    Pass{.is_training = true, .numbers = numbers.data()});
       sums = on_host(device, std::span<const StepNumbers>{numbers.span()}).front().sums;
     });
     return sums;

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+
+#include <pdp/core/random.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/core/step_state.hpp>
+
+namespace pdp {
+
+/// Random numbers of a layer in a step, one for each row and column. A number depends on the trainer's seed, the layer's path, the step,
+/// and the numbers of the row and the column among those of all ranks. So it is the same under every strategy, in every division into
+/// micro-batches, and if backward draws it again. Rows and columns are counted from the first ones of the pass.
+class RowGenerator {
+ public:
+  constexpr RowGenerator(random::Key key, Index first_row, Index first_column)
+      : key_{key}, first_row_{first_row}, first_column_{first_column} {}
+
+  /// Returns a uniform number in [0, 1).
+  template <std::floating_point T = float>
+  [[nodiscard]] constexpr T uniform(Index row, Index column) const {
+    constexpr Index count = random::per_block<T>;
+    const Index at = first_column_ + column;
+    return random::uniform_in<T>(random::bits(key_, static_cast<std::uint64_t>(at / count), static_cast<std::uint64_t>(first_row_ + row)),
+                                 at % count);
+  }
+  /// Returns a normal number with mean 0 and standard deviation 1.
+  template <std::floating_point T = float>
+  [[nodiscard]] T normal(Index row, Index column) const {
+    return random::normal<T>(key_, first_column_ + column, static_cast<std::uint64_t>(first_row_ + row));
+  }
+
+ private:
+  random::Key key_;
+  Index first_row_, first_column_;
+};
+
+/// Whether a layer or a loss needs the numbers of its rows among those of all ranks. It declares `static constexpr bool uses_row_numbers =
+/// true`. If the caller of a step does not say how many rows all ranks have, the ranks then exchange that before the step.
+template <class L>
+constexpr bool uses_row_numbers = requires {
+  requires L::uses_row_numbers;
+};
+
+/// The pass over some rows for which a layer or a loss computes: a part of a step, of an evaluation or of a prediction.
+struct Pass {
+  bool is_training = false;              // a step
+  const StepNumbers* numbers = nullptr;  // in a step, its numbers, in the device's memory
+  random::Key key{};                     // of the layer's random numbers
+  Index first_row = 0;                   // number of the first row among those of all ranks, if the layer declares uses_row_numbers
+  Index first_column = 0;                // number of the first column of the input among those of all ranks
+
+  /// Returns 1 / rows of all ranks, times the loss scale, as the gradients of all losses contain it. In a step.
+  [[nodiscard]] constexpr double row_scale() const { return numbers->scale; }
+
+  /// Returns the random numbers of `layer`, which must declare uses_row_numbers. In a step.
+  template <class L>
+  [[nodiscard]] constexpr RowGenerator generator(const L&) const {
+    static_assert(uses_row_numbers<L>,
+                  "pdp: a layer or a loss that draws random numbers must declare `static constexpr bool uses_row_numbers = true`");
+    return {random::make_key(key.value, numbers->info.number), first_row, first_column};
+  }
+};
+
+}  // namespace pdp
