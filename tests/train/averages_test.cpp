@@ -160,7 +160,7 @@ TEST_CASE("A training continues after with_averages as without it, and from a ch
                                          })
           .front();
     };
-    const Run plain = run(false, false, 2), looked = run(true, false, 2), resumed = run(false, true, 1);
+    const Run plain = run(false, false, 2), looked = run(true, false, 2), resumed = run(false, true, 2);
     CHECK(looked.losses == plain.losses);
     check_equal(looked.averages, plain.averages);
     CHECK(resumed.losses == std::vector<double>(plain.losses.begin() + 3, plain.losses.end()));
