@@ -35,6 +35,7 @@ concept Metric = std::copyable<M> &&
       std::convertible_to<decltype(metric.result(state)), std::vector<double>>;
 };
 
+/// A metric that merges the numbers of two ranks itself. Those of others are added.
 template <class M>
 concept Merges = requires(const M& metric, std::span<double> state, std::span<const double> other) {
   metric.merge(state, other);
