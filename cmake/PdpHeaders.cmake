@@ -258,7 +258,9 @@ set(pdp_headers
     pdp/engine/groups.hpp
     pdp/engine/in_flight.hpp
     pdp/engine/instances.hpp
+    pdp/engine/loss_check.hpp
     pdp/engine/message_tags.hpp
+    pdp/engine/non_finite_tensor.hpp
     pdp/engine/owned_range.hpp
     pdp/engine/parameter_settings.hpp
     pdp/engine/predicted_output.hpp
@@ -271,6 +273,7 @@ set(pdp_headers
     pdp/engine/source/batch.hpp
     pdp/engine/source/channels.hpp
     pdp/engine/source/collect.hpp
+    pdp/engine/source/non_finite_tensor.hpp
     pdp/engine/source/parameter_settings.hpp
     pdp/engine/source/program.hpp
     pdp/engine/source/recorded_splits.hpp

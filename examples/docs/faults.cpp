@@ -56,11 +56,10 @@ void arguments(comm::Any& world) {
 // [nan]
 /// Rank 1 trains on a sample that has a NaN.
 void nan(comm::Any& world) {
-  pdp::Trainer trainer{
-      world,
-      pdp::strategy::DataParallel{},
-      regression,
-      {.global_batch = 8, .seed = 1, .non_finite = pdp::plan::NonFinite::stop}};
+  pdp::Trainer trainer{world,
+                       pdp::strategy::DataParallel{},
+                       regression,
+                       {.global_batch = 8, .seed = 1}};
   std::vector<float> x(8, 0.5f), y(4, 1.0f);
   trainer.step(x, y);
   if (world.rank() == 1) x[3] = std::numeric_limits<float>::quiet_NaN();

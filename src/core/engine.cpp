@@ -4,6 +4,7 @@
 #endif
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include <pdp/engine/source/batch.hpp>
 #include <pdp/engine/source/channels.hpp>
 #include <pdp/engine/source/collect.hpp>
+#include <pdp/engine/source/non_finite_tensor.hpp>
 #include <pdp/engine/source/parameter_settings.hpp>
 #include <pdp/engine/source/program.hpp>
 #include <pdp/engine/source/recorded_splits.hpp>
@@ -44,5 +46,8 @@ template void check_parameters(comm::Any&, nn::StageParameters<cpu::Cpu, float>&
 template std::vector<float> collect(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const Contributions&);
 template Timeline collect_timeline(comm::Any&, const cpu::Cpu&, const std::vector<plan::Plan>&, std::span<const Timed>);
 template void throw_non_finite_gradient(comm::Any&, const cpu::Cpu&, const GradientNorm<cpu::Cpu, float>&, std::int64_t);
+template void throw_non_finite_loss(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const plan::Plan&,
+                                    const std::function<bool(const nn::Parameter&)>&, NonFiniteTensor, const StepNumbers&, std::int64_t);
+template void check_finite_parameters(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, std::int64_t);
 
 }  // namespace pdp::engine

@@ -61,7 +61,8 @@ long allocations_of(comm::Any& world, const Strategy& strategy, const plan::Grad
 }
 
 template <class Comm, class Strategy, class P = pdp::Float32, class TaskType = decltype(wide)>
-long allocations_in_a_fit(int ranks, const Strategy& strategy, const plan::GradientPolicy& policy = {}, P precision = {},
+long allocations_in_a_fit(int ranks, const Strategy& strategy,
+                          const plan::GradientPolicy& policy = {.non_finite = plan::NonFinite::stop_on_loss}, P precision = {},
                           std::chrono::milliseconds late = {}, const TaskType& task = wide) {
   const auto counts = erased::ranks<Comm>(
       ranks, [&](comm::Any& world) { return allocations_of(world, erased::strategy(strategy), policy, precision, late, task); });

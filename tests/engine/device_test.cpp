@@ -114,6 +114,30 @@ TEST_CASE("NonFinite::skip and stop find a NaN gradient in memory that the host 
   CHECK(steps(skips, apart::Device{}) == expected);
   CHECK_THAT(support::message_of<pdp::NonFiniteGradient>([&] { steps(stops, apart::Device{}); }).value(),
              Contains("step 2: the gradient of ") && Contains(" on rank 0 is not finite"));
+  CHECK_THAT(support::message_of<pdp::NonFiniteLoss>([&] { steps(plan::NonFinite::stop_on_loss, apart::Device{}); }).value(),
+             StartsWith("step 2: the loss is NaN; on rank 0, 1 of the 64 values of the input is not finite (NaN or infinity), the first in "
+                        "row 0 of that rank; "));
+}
+
+TEST_CASE("A fit stops at a NaN in a sample and names it, also on a device that runs a step ahead", "[parallel][device]") {
+  std::vector<float> x = support::normal(64 * 8, 7);
+  const std::vector<std::int32_t> classes = tasks::classes_of(x);
+  const int step = GENERATE(0, 5, 7);
+  x[static_cast<std::size_t>(step * 8 + 6) * 8 + 2] = NAN;
+  const pdp::data::InMemory<std::int32_t> data{pdp::Shape{8}, x, classes};
+  const auto task = tasks::residual_classifier(2);
+  const strategy::DataParallel data_parallel{.accumulate = 2};
+  const auto fit = [&](const auto&... on_step) {
+    comm::Self self;
+    Trainer trainer{self, strategy::StrategyRef{data_parallel}, task, {.global_batch = 8, .seed = 3}, apart::Device{}};
+    trainer.fit(
+        data, {.shuffle = false}, [](const pdp::Epoch&) {}, on_step...);
+  };
+  const std::string expected = pdp::text("step ", step,
+                                         ": the loss is NaN; on rank 0, 1 of the 64 values of the input is not finite (NaN or infinity), "
+                                         "the first in row 6 of that rank; look at the samples of that step");
+  CHECK_THAT(support::message_of<pdp::NonFiniteLoss>([&] { fit(); }).value(), StartsWith(expected));
+  CHECK_THAT(support::message_of<pdp::NonFiniteLoss>([&] { fit([](std::int64_t, const auto&) {}); }).value(), StartsWith(expected));
 }
 
 TEST_CASE("Bfloat16Gradients gives equal losses on a device whose memory the host cannot access", "[parallel][device]") {

@@ -312,6 +312,10 @@ TEST_CASE("A Context reports wrong use at the caller", "[rpc]") {
                  DistributedOptimizer{node, optim::Sgd{}, OptimizerOptions{.steps_in_flight = 0}, halves.front};
                }),
                Contains("steps_in_flight"));
+    CHECK_THAT(message_of<pdp::ConfigError>([&] {
+                 DistributedOptimizer{node, optim::Sgd{}, OptimizerOptions{.non_finite = plan::NonFinite::stop_on_loss}, halves.front};
+               }),
+               Contains("does not know the loss"));
   });
 }
 

@@ -44,16 +44,6 @@ template <comm::Communicator C, class D>
   return texts;
 }
 
-/// Waits until every rank is ready to throw the same exception. The first rank that throws may end the world, so others may still be in the
-/// barrier then. They throw, too.
-template <comm::Communicator C>
-void meet_before_throwing(C& world) {
-  try {
-    world.barrier();
-  } catch (const CommunicationError&) {  // NOLINT(bugprone-empty-catch): another rank has thrown already
-  }
-}
-
 /// Runs f, which does not communicate, on every rank. If it throws an exception on a rank, every rank throws FileError with the message of
 /// the lowest such rank. Every rank makes this call.
 template <comm::Communicator C, class D, class F>
@@ -70,7 +60,7 @@ void on_every_rank(C& world, const D& device, const F& f) {
   engine::HostCalls{world, device}.all_reduce(std::span{&first, 1}, comm::Min{});
   if (first == world.size()) return;
   error = broadcast_text(world, device, error, as_int(first));
-  meet_before_throwing(world);
+  engine::meet_before_throwing(world);
   throw FileError{world.size() == 1 ? error : text("rank ", first, ": ", error)};
 }
 

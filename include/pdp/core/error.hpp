@@ -125,6 +125,14 @@ class NonFiniteGradient : public Error {
   ~NonFiniteGradient() override;
 };
 
+/// A loss that is NaN or infinity, or parameters of which that is found before a checkpoint. Every rank throws it, after the same step and
+/// its update.
+class NonFiniteLoss : public Error {
+ public:
+  explicit NonFiniteLoss(const std::string& message);
+  ~NonFiniteLoss() override;
+};
+
 /// A training that has stopped because it was asked to. Every rank throws it, after the same step. launch::run ends the program with
 /// exit_code: start it again to continue.
 class Stopped : public Error {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 
+#include <pdp/core/device.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
@@ -51,6 +52,14 @@ struct Totals {
   /// Return NaN if there are no rows.
   [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : std::numeric_limits<double>::quiet_NaN(); }
   [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : std::numeric_limits<double>::quiet_NaN(); }
+};
+
+/// The totals of a step, on their way to the host.
+template <class D>
+struct PendingTotals {
+  DeviceRead<D, StepNumbers> numbers;
+  Index rows;
+  std::int64_t steps;  // steps started so far, this one included
 };
 
 /// Returns the totals of a step on `rows` rows from its numbers.

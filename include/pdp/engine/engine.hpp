@@ -20,6 +20,7 @@
 #include <pdp/engine/graph_cache.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/engine/in_flight.hpp>
+#include <pdp/engine/loss_check.hpp>
 #include <pdp/engine/message_tags.hpp>
 #include <pdp/engine/owned_range.hpp>
 #include <pdp/engine/program.hpp>
@@ -68,7 +69,8 @@ class Engine {
         graphs_{groups_.world(), worker_.device(), in_flight_},
         executor_{plan_,   groups_, channels_,  memory_,
                   worker_, rows_,   in_flight_, std::max({setup_.message_count, step_.message_count, evaluate_.message_count})},
-        in_flight_{groups_.world(), worker_.device()} {
+        in_flight_{groups_.world(), worker_.device()},
+        loss_check_{policy, groups_.world(), plan_, worker_, in_flight_} {
     worker_.norm = {worker_.stage(), plan_, policy, groups_.counted_units(plan_), worker_.frozen()};
     if constexpr (comm::RecordsCalls<C>)
       if (world.size() > 1) agree_on_records();
@@ -153,8 +155,8 @@ class Engine {
     return finish();
   }
   /// start() and finish() are the two halves of a step. start() may return before the device has finished. After that the caller may change
-  /// the batch, unless it lies on the device. finish() returns the totals of the last step that was started. It throws NonFiniteGradient if
-  /// a gradient that is not finite ends the training (NonFinite::stop).
+  /// the batch, unless it lies on the device. finish() returns the totals of the last step that was started. It throws NonFiniteGradient
+  /// (NonFinite::stop) or NonFiniteLoss (NonFinite::stop_on_loss) if the step ends the training.
   void start(const StepBatch& batch, float lr_factor = 1, RankReport report = {}) {
     averages_.check_unused("a step");
     clock_.start();
@@ -183,6 +185,7 @@ class Engine {
       graphs_.replay_together(rows_.split(), [&] { executor_.run(step_); });
     else
       carry_out(List::step, batch.x.rows, step_);
+    loss_check_.started();
   }
   /// Counts a step that this rank could not start, though other ranks may have started it. So their messages of that step do not match this
   /// rank's next step.
@@ -190,25 +193,21 @@ class Engine {
   Totals finish() {
     const StepNumbers found = numbers();
     if (found.skips && worker_.norm.stops()) throw_non_finite_gradient(groups_.world(), worker_.device(), worker_.norm, steps() - 1);
+    loss_check_.check(found, steps() - 1);
     return totals_of(found, rows_.global(), clock_.seconds());
   }
 
-  /// The totals of the last started step, on their way to the host. Another step may be started before they are read. Not for
+  /// Returns the totals of the last started step, on their way to the host. Another step may be started before they are read. Not for
   /// NonFinite::stop: it needs finish() without arguments before the next step.
-  class Pending {
-    friend Engine;
-    Pending(DeviceRead<D, StepNumbers> numbers, Index rows, std::int64_t steps)
-        : numbers_{std::move(numbers)}, rows_{rows}, steps_{steps} {}
-    DeviceRead<D, StepNumbers> numbers_;
-    Index rows_;
-    std::int64_t steps_;  // steps started so far
-  };
+  using Pending = PendingTotals<D>;
   [[nodiscard]] Pending pending() { return {worker_.read_numbers(), rows_.global(), steps()}; }
-  /// Returns the totals of an earlier step.
-  Totals finish(const Pending& of) {
-    in_flight_.wait_until([&] { return of.numbers_.is_there(); });
-    if (of.steps_ == steps()) in_flight_.synchronise();  // it was the last step, so nothing else is in flight
-    return totals_of(of.numbers_.get(), of.rows_);
+  /// Returns the totals of an earlier step. batch() returns its batch, in host memory. It is called if the loss ends the training.
+  template <class F = NoBatch>
+  Totals finish(const Pending& of, const F& batch = {}) {
+    in_flight_.wait_until([&] { return of.numbers.is_there(); });
+    if (of.steps == steps()) in_flight_.synchronise();  // it was the last step, so nothing else is in flight
+    loss_check_.check(of.numbers.get(), of.steps - 1, batch);
+    return totals_of(of.numbers.get(), of.rows);
   }
 
   /// Returns the totals of the rows for which this rank computes the loss. In a tensor-parallel group, only the first rank counts them.
@@ -295,6 +294,7 @@ class Engine {
   // Work in flight comes last, so that it is destroyed before the memory that it borrows.
   Executor<C, Worker, Reduced> executor_;
   InFlight<C, D> in_flight_;
+  LossCheck<C, Worker> loss_check_;
 };
 
 }  // namespace pdp::engine

@@ -8,6 +8,7 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {
@@ -172,5 +173,15 @@ class HostCalls {
   C& group_;
   const D& device_;
 };
+
+/// Waits until every rank is ready to throw the same exception. The first rank that throws may end the world, so others may still be in the
+/// barrier then. They throw, too.
+template <comm::Communicator C>
+void meet_before_throwing(C& world) {
+  try {
+    world.barrier();
+  } catch (const CommunicationError&) {  // NOLINT(bugprone-empty-catch): another rank has thrown already
+  }
+}
 
 }  // namespace pdp::engine

@@ -13,6 +13,7 @@
 #include <pdp/engine/collect.hpp>
 #include <pdp/engine/gradient_norm.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/engine/loss_check.hpp>
 #include <pdp/engine/row_count.hpp>
 #include <pdp/engine/slice_sums.hpp>
 #include <pdp/engine/timeline.hpp>
@@ -50,6 +51,10 @@ extern template void check_parameters(comm::Any&, nn::StageParameters<cpu::Cpu, 
 extern template std::vector<float> collect(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const Contributions&);
 extern template Timeline collect_timeline(comm::Any&, const cpu::Cpu&, const std::vector<plan::Plan>&, std::span<const Timed>);
 extern template void throw_non_finite_gradient(comm::Any&, const cpu::Cpu&, const GradientNorm<cpu::Cpu, float>&, std::int64_t);
+extern template void throw_non_finite_loss(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const plan::Plan&,
+                                           const std::function<bool(const nn::Parameter&)>&, NonFiniteTensor, const StepNumbers&,
+                                           std::int64_t);
+extern template void check_finite_parameters(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, std::int64_t);
 
 }  // namespace pdp::engine
 

@@ -100,6 +100,8 @@ class Worker {
     if (training && scale != 0) norm.scale_loss(device(), numbers_.data());
     bind(batch, step.first_row);
   }
+  /// Returns the rows of the current step or evaluation, in memory that the device reads. Valid as long as the caller's batch.
+  [[nodiscard]] const Batch<T, Target>& batch() const { return batch_; }
   /// Returns the addresses in device memory of the current inputs and targets.
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
   /// Sets the number of rows on all ranks, by which the loss is divided.

@@ -14,11 +14,13 @@
 
 namespace pdp::plan {
 
-/// The handling of a step with NaN or infinity in its gradient. All ranks do the same, in the same step.
+/// The handling of a step with NaN or infinity in its gradient or loss. All ranks do the same, in the same step. `skip` and `stop` take the
+/// norm of the gradient in every step; the other two cost nothing.
 enum class NonFinite : std::uint8_t {
-  ignore,  // the step is applied like any other
-  skip,    // the step is not applied; the next step continues from the same parameters
-  stop     // every rank throws NonFiniteGradient, which names the rank and the tensor; no parameter is changed
+  ignore,       // the step is applied like any other
+  skip,         // a step with such a gradient is not applied; the next step continues from the same parameters
+  stop,         // at such a gradient, every rank throws NonFiniteGradient, which names the rank and the tensor; no parameter is changed
+  stop_on_loss  // after a step with such a loss, every rank throws NonFiniteLoss, which names the rank and the tensor
 };
 
 /// The treatment of the whole gradient before it is applied, independent of the strategy. check() throws ConfigError if a field is out of
@@ -29,7 +31,7 @@ struct GradientPolicy {
   std::optional<LossScaling> loss_scaling{};  // for models in float16; skips steps whose gradient is not finite
 
   [[nodiscard]] constexpr bool needs_norm() const { return clip_norm != 0 || skips(); }
-  [[nodiscard]] constexpr bool skips() const { return non_finite != NonFinite::ignore || loss_scaling; }
+  [[nodiscard]] constexpr bool skips() const { return non_finite == NonFinite::skip || non_finite == NonFinite::stop || loss_scaling; }
   [[nodiscard]] GradientRule rule() const { return {clip_norm, skips(), loss_scaling.has_value(), loss_scaling.value_or(LossScaling{})}; }
   void check() const;
 
@@ -44,7 +46,7 @@ Plan with_norm(Plan plan);
 /// Returns with_norm(plan) if the policy needs the norm, else the plan itself.
 Plan plan_for(const GradientPolicy& policy, Plan plan);
 
-static_assert(!GradientPolicy{}.needs_norm());
+static_assert(!GradientPolicy{}.needs_norm() && !GradientPolicy{.non_finite = NonFinite::stop_on_loss}.needs_norm());
 
 }  // namespace pdp::plan
 

@@ -23,8 +23,8 @@
 namespace pdp::rpc {
 
 struct OptimizerOptions {
-  double clip_norm = 0;  // maximum norm of the gradient over all networks of the optimizer; 0: no limit
-  plan::NonFinite non_finite = plan::NonFinite::ignore;
+  double clip_norm = 0;                                  // maximum norm of the gradient over all networks of the optimizer; 0: no limit
+  plan::NonFinite non_finite = plan::NonFinite::ignore;  // not stop_on_loss: the optimizer does not know the loss
   autograd::MissingGradient missing_gradient = autograd::MissingGradient::stop;
   /// How many steps may be in flight. A further step() waits for the oldest one, and throws its error.
   int steps_in_flight = 2;
@@ -50,6 +50,10 @@ class DistributedOptimizer {
                        const Remote<N>&... networks)
       : rule_{rule}, schedule_{schedule}, options_{options}, id_{node.new_id()} {
     plan::GradientPolicy{.clip_norm = options.clip_norm}.check();
+    if (options.non_finite == plan::NonFinite::stop_on_loss)
+      throw ConfigError{
+          "OptimizerOptions::non_finite is NonFinite::stop_on_loss, but an optimizer of remote networks does not know the loss; use "
+          "NonFinite::stop or skip"};
     if (options.steps_in_flight < 1) throw ConfigError{"OptimizerOptions::steps_in_flight must be at least 1"};
     (add(networks), ...);
     if (slots_.empty()) throw ConfigError{"a DistributedOptimizer needs at least one network"};

@@ -20,6 +20,7 @@
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/dataset_chunks.hpp>
 #include <pdp/train/epoch.hpp>
+#include <pdp/train/loss_watch.hpp>
 
 namespace pdp::detail {
 
@@ -48,11 +49,11 @@ template <comm::Communicator C, class Engine>
 
 /// Returns the totals over a dataset, of which this rank evaluates its share, and the metrics. `division`: how the dataset lies on the
 /// ranks. `outputs`: the outputs of the model. If a rank is asked to stop, it leaves the rest out, unless other ranks wait for it there.
-/// All ranks then stop: `saver` saves a checkpoint and throws Stopped.
+/// All ranks then stop: `saver` saves a checkpoint and throws Stopped. `watch` reports a loss that is not finite.
 template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, class Checkpoints>
 [[nodiscard]] Evaluation evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const DataDivision& division,
                                   const plan::Plan& plan, Index inputs, Index outputs, Checkpoints& saver, const checkpoint::Position& at,
-                                  std::span<const metric::Any> metrics) {
+                                  std::span<const metric::Any> metrics, LossWatch& watch) {
   std::array<double, 4> sums{};
   metric::States states{metrics, outputs};
   for (DatasetChunks chunks{data, division.rows_of(plan.share), division.most_rows(plan.share.count), engine.evaluation_rows()};
@@ -68,6 +69,7 @@ template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, cl
   sums[3] = saver.is_asked_to_stop() ? 1 : 0;
   engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span<double>{sums}, comm::Sum{});
   if (sums[3] > 0) saver.stop(at);
+  watch.take_evaluation(sums[0], engine.steps());
   if (!metrics.empty() && world.size() > 1) {
     std::vector<double> all(states.own().size() * as_size(world.size()));
     engine::HostCalls{world, engine.stage().device()}.all_gather(states.own(), std::span{all});

@@ -15,6 +15,7 @@
 #include <pdp/core/device.hpp>
 #include <pdp/data/loader.hpp>
 #include <pdp/data/per_rank.hpp>
+#include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/train/callback.hpp>
 #include <pdp/train/data_division.hpp>
@@ -92,7 +93,7 @@ class FitRun final : private FitContext {
       if (runs_ahead) {
         auto started = engine.pending();
         batch = loader.next();
-        if (before && count(run, *before, engine.steps() - 2)) batch = nullptr;
+        if (before && count(run, loader, *before, engine.steps() - 2)) batch = nullptr;
         before = std::move(started);
       } else {
         batch = loader.next();  // prefetches while a device computes
@@ -102,13 +103,23 @@ class FitRun final : private FitContext {
         saver.after_step(at, loader.steps(), totals);
       }
     }
-    if (before) count(run, *before, engine.steps() - 1);
+    if (before) count(run, loader, *before, engine.steps() - 1);
   }
   /// Counts a step that the engine has finished. Returns whether it is the last one.
-  bool count(EpochRun& run, const typename Engine::Pending& step, std::int64_t number) {
-    const auto totals = trainer_.engine_.finish(step);
+  template <class Loader>
+  bool count(EpochRun& run, Loader& loader, const typename Engine::Pending& step, std::int64_t number) {
+    const auto totals = trainer_.engine_.finish(step, [&] { return next_counted(loader); });
     trainer_.loss_watch_.take(totals, number);
     return run.count(totals);
+  }
+
+  /// Loads the batch of the step that is counted next, though the loader and the device have gone on.
+  template <class Loader>
+  [[nodiscard]] engine::Batch<float, Target> next_counted(Loader& loader) {
+    const checkpoint::Position& at = trainer_.position_.get();
+    loader.start(at.epoch, at.batch);
+    const auto& batch = *loader.next();
+    return {{batch.x.data(), batch.rows, as_index(batch.x.size()) / std::max<Index>(batch.rows, 1)}, batch.y};
   }
 
   [[nodiscard]] Evaluation validate() {

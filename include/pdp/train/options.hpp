@@ -30,7 +30,7 @@ struct TrainerOptions {
   Shape input{};           // shape of a sample; needed only if the model takes any width
   double clip_norm = 0;  // maximum norm of a step's gradient over all parameters; a gradient with a larger norm is scaled down. 0: no limit
   plan::NonFinite non_finite =
-      plan::NonFinite::ignore;  // reaction to NaN or infinity in a gradient; a step that is skipped counts for the schedule
+      plan::NonFinite::stop_on_loss;  // reaction to NaN or infinity; a step that is skipped counts for the schedule
 
   std::optional<LossScaling> loss_scaling{};  // default: LossScaling{} if the model computes in float16, otherwise none
 

@@ -20,7 +20,9 @@
 #include <pdp/core/shape.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/engine/loss_check.hpp>
 #include <pdp/launch/stop_requests.hpp>
+#include <pdp/plan/gradient_policy.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checkpoint_options.hpp>
 #include <pdp/train/data_division.hpp>
@@ -80,10 +82,11 @@ class Saver {
   Saver& operator=(const Saver&) = delete;
 
   /// The use of a folder by a fit(). The constructor takes the folder for this job, and notices requests to stop from then on. Does nothing
-  /// if the options name no folder.
+  /// if the options name no folder. With NonFinite::stop_on_loss, no checkpoint with parameters that are not finite is saved:
+  /// NonFiniteLoss is thrown instead.
   class [[nodiscard]] Use {
    public:
-    Use(Saver& saver, const CheckpointOptions& options) : saver_{saver} {
+    Use(Saver& saver, const CheckpointOptions& options, plan::NonFinite non_finite) : saver_{saver} {
       check(options);
       saver_.saved_ = -1;
       saver_.is_due_ = false;
@@ -91,6 +94,7 @@ class Saver {
       stop_.emplace(options.stop_after);
       saver_.lock_ = saver_.take(options.directory);
       saver_.options_ = options;
+      saver_.needs_finite_ = non_finite == plan::NonFinite::stop_on_loss;
       saver_.stop_ = &*stop_;
     }
     Use(const Use&) = delete;
@@ -178,7 +182,7 @@ class Saver {
     const std::string where =
         is_on() ? text(", with a checkpoint in ", options_.directory.string(), "; start the program again to continue") : "";
     if (stop_ != nullptr) stop_->agreed();
-    checkpoint::meet_before_throwing(world_);
+    engine::meet_before_throwing(world_);
     throw Stopped{text("stopped on request after step ", engine_.steps(), where)};
   }
 
@@ -209,6 +213,7 @@ class Saver {
   /// Saves a checkpoint. It is complete when this returns, unless the options say asynchronous.
   void save_here(const checkpoint::Position& at) {
     finish_save();
+    if (needs_finite_) engine::check_finite_parameters(world_, engine_.stage(), engine_.steps());
     start_save(at, options_.asynchronous ? checkpoint::Writing::in_background : checkpoint::Writing::now);
     if (!options_.asynchronous) finish_save();
   }
@@ -225,6 +230,7 @@ class Saver {
   const StopRequests* stop_ = nullptr;            // of that fit()
   std::int64_t saved_ = -1;                       // the step of the last checkpoint
   bool is_due_ = false;                           // a checkpoint, by the number of steps
+  bool needs_finite_ = false;                     // parameters, in that fit()
   checkpoint::Values values_{};
   checkpoint::Copies copies_{};
   std::unique_ptr<Save> save_;  // that is not complete. The last member, since its thread uses the others

@@ -107,13 +107,13 @@ class Trainer {
   ///
   /// `global_rows`: the rows on all ranks, from which each rank's share must follow, since GPUs replay the step that was recorded for this
   /// number; 0: unknown. `share_rows`: the rows of each share, the same on all ranks, if they do not follow from global_rows. Throws
-  /// ConfigError, ShapeError, LabelError and NonFiniteGradient.
+  /// ConfigError, ShapeError, LabelError, NonFiniteLoss and NonFiniteGradient.
   Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
     start(x, targets, global_rows, share_rows);
     return finish();
   }
-  /// The two halves of step(). After start() the rows and targets may change. finish() waits for the step and returns its totals.
-  /// Rank 0 reports the first loss that is not finite on standard error.
+  /// The two halves of step(). After start() the rows and targets may change. finish() waits for the step and returns its totals. Throws
+  /// NonFiniteLoss if their loss is NaN or infinity. With another NonFinite, rank 0 reports the first such loss on standard error.
   void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
     if (!agreed_) agree({.call = TrainerCall::step});
     const auto [rows, factor] = prepare_step([&] {
@@ -146,7 +146,7 @@ class Trainer {
     const Index outputs = detail::check_shapes(task_, input_, data);
     if (fit.validation) detail::check_shapes(task_, input_, fit.validation.template with_targets<Target>());
     const auto division = detail::division_of(*world_, engine_.stage().device(), data, plan_.share, options_.seed);
-    const typename Checkpoints::Use saving{saver_, fit.checkpoint};
+    const typename Checkpoints::Use saving{saver_, fit.checkpoint, options_.non_finite};
     const bool resumes = engine_.steps() == 0 && saver_.resume(saver_.folder(), position_.get());
     const std::int64_t end = position_.begin_fit(fit, options_, division, resumes);
     stops_ = ends_ = false;
@@ -177,7 +177,7 @@ class Trainer {
     const Index outputs = detail::check_shapes(task_, input_, data);
     const auto division = detail::division_of(*world_, device, data, plan_.share, options_.seed);
     return detail::evaluate(*world_, engine_, task_.loss, data, division, plan_, input_.elements(), outputs, saver_, position_.get(),
-                            metrics);
+                            metrics, loss_watch_);
   }
   template <class Data>
   requires(!data::Dataset<Data>) [[nodiscard]] Evaluation evaluate(const Data&, std::span<const metric::Any> = {}) {

@@ -131,6 +131,8 @@ PDP_INLINE PlanError::PlanError(const std::string& message) : Error{message} {}
 PDP_INLINE PlanError::~PlanError() = default;
 PDP_INLINE NonFiniteGradient::NonFiniteGradient(const std::string& message) : Error{message} {}
 PDP_INLINE NonFiniteGradient::~NonFiniteGradient() = default;
+PDP_INLINE NonFiniteLoss::NonFiniteLoss(const std::string& message) : Error{message} {}
+PDP_INLINE NonFiniteLoss::~NonFiniteLoss() = default;
 PDP_INLINE Stopped::Stopped(const std::string& message) : Error{message} {}
 PDP_INLINE Stopped::~Stopped() = default;
 PDP_INLINE ParametersDiffer::ParametersDiffer(const std::string& message) : Error{message} {}

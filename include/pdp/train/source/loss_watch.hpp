@@ -12,12 +12,20 @@
 
 namespace pdp::detail {
 
-PDP_INLINE void LossWatch::report_if_not_finite(const engine::Totals& totals, std::int64_t step) {
-  if (is_finite(totals.loss)) return;
+PDP_INLINE void LossWatch::report(double loss, std::int64_t step) {
   is_quiet_ = true;
-  std::fputs(text("pdp: the loss of step ", step, " is ", totals.loss,
-                  ", so the parameters may not be finite from then on; train with .non_finite = pdp::plan::NonFinite::stop to learn the "
-                  "rank and the tensor, or with NonFinite::skip to leave such steps out\n")
+  std::fputs(
+      text("pdp: the loss of step ", step, " is ", is_nan(loss) ? "NaN" : "infinite",
+           ", so the parameters may not be finite from then on; NonFinite::stop_on_loss, the default, stops at such a step and names "
+           "the rank and the tensor, and NonFinite::skip leaves it out\n")
+          .c_str(),
+      stderr);
+}
+
+PDP_INLINE void LossWatch::report_evaluation(double loss, std::int64_t steps) {
+  is_quiet_ = true;
+  std::fputs(text("pdp: the loss of an evaluation after ", steps, steps == 1 ? " step" : " steps", " is ",
+                  is_nan(loss) ? "NaN" : "infinite", ", so a sample or a parameter is not finite, or the outputs are too large\n")
                  .c_str(),
              stderr);
 }

@@ -34,10 +34,11 @@ class OutOfMemory : public std::bad_alloc {
 };
 
 /// The types that arrive as themselves. A type stands before its base classes.
-using FaultTypes = std::tuple<RemoteError, EmptyReference, ChecksumError, FileError, UsageError, ConfigError, ShapeError, DeviceError,
-                              PlanError, NonFiniteGradient, ParametersDiffer, Timeout, MismatchedCollective, CommunicationError, Error,
-                              std::invalid_argument, std::domain_error, std::length_error, std::out_of_range, std::logic_error,
-                              std::range_error, std::overflow_error, std::underflow_error, std::runtime_error, OutOfMemory>;
+using FaultTypes =
+    std::tuple<RemoteError, EmptyReference, ChecksumError, FileError, UsageError, ConfigError, ShapeError, DeviceError, PlanError,
+               NonFiniteGradient, NonFiniteLoss, ParametersDiffer, Timeout, MismatchedCollective, CommunicationError, Error,
+               std::invalid_argument, std::domain_error, std::length_error, std::out_of_range, std::logic_error, std::range_error,
+               std::overflow_error, std::underflow_error, std::runtime_error, OutOfMemory>;
 
 /// Calls f(index, type) for the types of the table, until it returns true.
 template <class F>
