@@ -197,6 +197,7 @@ set(pdp_headers
     pdp/cuda/memory.hpp
     pdp/cuda/operations.hpp
     pdp/cuda/update.hpp
+    pdp/data/augmented.hpp
     pdp/data/classification.hpp
     pdp/data/column_statistics.hpp
     pdp/data/dataset.hpp
@@ -241,6 +242,7 @@ set(pdp_headers
     pdp/data/source/sampler.hpp
     pdp/data/source/share_order.hpp
     pdp/data/source/shown.hpp
+    pdp/data/training_epoch.hpp
     pdp/engine/averages.hpp
     pdp/engine/batch.hpp
     pdp/engine/batch_input.hpp

@@ -7,6 +7,7 @@
 
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/data/training_epoch.hpp>
 
 namespace pdp::data {
 
@@ -29,6 +30,8 @@ concept TargetElement = std::same_as<T, std::int32_t> || std::same_as<T, float>;
 /// size or a number in `which` is out of range. It is const and may be called on another thread. The loader and the user each keep a copy
 /// of the dataset, so copies must be cheap.
 ///
+/// The samples must be the same in each call. To change them at random in each epoch, use Augmented, or model TakesEpoch.
+///
 /// All ranks of a training give a dataset with equal values, or each rank wraps a part of its own in PerRank.
 template <class D>
 concept Dataset = std::copyable<D> && TargetElement<typename D::Target> &&
@@ -38,6 +41,25 @@ concept Dataset = std::copyable<D> && TargetElement<typename D::Target> &&
   { data.target_shape() } -> std::same_as<Shape>;
   { data.gather(which, x, y) } -> std::same_as<void>;
 };
+
+/// A dataset whose gather also takes an epoch, as fourth argument. A training gives the epoch, and the samples may differ between epochs.
+/// Evaluations, statistics and the comparison of ranks call gather without it, and get the samples unchanged. One function can serve both
+/// if its fourth argument is std::optional<TrainingEpoch> and has a default.
+template <class D>
+concept TakesEpoch = Dataset<D> &&
+    requires(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y, const TrainingEpoch& epoch) {
+  { data.gather(which, x, y, epoch) } -> std::same_as<void>;
+};
+
+/// Copies samples for an epoch of a training: gives the epoch to a dataset that takes it. Wrappers of datasets call this in gather.
+template <Dataset D>
+void gather_in_epoch(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y,
+                     const TrainingEpoch& epoch) {
+  if constexpr (TakesEpoch<D>)
+    data.gather(which, x, y, epoch);
+  else
+    data.gather(which, x, y);
+}
 
 namespace detail {
 /// The sizes of the spans passed to gather, and the numbers of elements in one sample and one target.

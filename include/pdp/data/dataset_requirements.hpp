@@ -23,6 +23,18 @@ template <class D>
 requires requires { typename D::Target; }
 constexpr bool has_target<D> = TargetElement<typename D::Target>;
 
+/// Whether gather of a dataset takes an epoch in this form as its fourth argument.
+template <class D, class Epoch>
+concept GathersWith = requires(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y,
+                               Epoch epoch) {
+  data.gather(which, x, y, epoch);
+};
+
+/// Whether gather of a dataset takes no epoch, or takes it as TakesEpoch requires. Otherwise the epoch would not be given to it.
+template <class D>
+constexpr bool takes_epoch_rightly =
+    TakesEpoch<D> || !(GathersWith<D, const TrainingEpoch&> || GathersWith<D, TrainingEpoch&> || GathersWith<D, TrainingEpoch*>);
+
 template <class D>
 struct DatasetRequirements {
   static_assert(std::copyable<D>, "pdp: this dataset cannot be copied; the loader keeps a copy of its own, and copies must be cheap");
@@ -55,7 +67,14 @@ struct DatasetRequirements {
   static_assert(gather != 1, "pdp: gather of this dataset: argument 1, the samples' numbers, must be `std::span<const Index> which`");
   static_assert(gather != 2, "pdp: gather of this dataset: argument 2, where the samples go, must be `std::span<float> x`");
   static_assert(gather != 3, "pdp: gather of this dataset: argument 3, where the targets go, must be `std::span<Target> y`");
-  static_assert(gather >= 0,
+  static constexpr bool needs_epoch() {
+    if constexpr (has_target<D>) return gather < 0 && GathersWith<D, const TrainingEpoch&>;
+    return false;
+  }
+  static_assert(!needs_epoch(),
+                "pdp: gather of this dataset takes an epoch in every call, but evaluations give none; add `void gather(std::span<const "
+                "Index> which, std::span<float> x, std::span<Target> y) const`, which does not change samples at random");
+  static_assert(gather >= 0 || needs_epoch(),
                 "pdp: this dataset needs the function `void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) "
                 "const`; it is missing, not const, or takes other arguments");
   static constexpr bool returns_nothing() {

@@ -10,6 +10,7 @@
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset.hpp>
 #include <pdp/data/per_rank.hpp>
+#include <pdp/data/training_epoch.hpp>
 
 namespace pdp::data {
 
@@ -28,12 +29,17 @@ class DatasetView {
         target_shape_{[](const void* of) { return static_cast<const Data*>(of)->target_shape(); }},
         gather_{[](const void* of, std::span<const Index> which, std::span<float> x, std::span<Target> y) {
           static_cast<const Data*>(of)->gather(which, x, y);
-        }} {}
+        }},
+        gather_in_epoch_{[](const void* of, std::span<const Index> which, std::span<float> x, std::span<Target> y,
+                            const TrainingEpoch& epoch) { data::gather_in_epoch(*static_cast<const Data*>(of), which, x, y, epoch); }} {}
 
   [[nodiscard]] Index size() const { return size_(data_); }
   [[nodiscard]] Shape sample_shape() const { return sample_shape_(data_); }
   [[nodiscard]] Shape target_shape() const { return target_shape_(data_); }
   void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const { gather_(data_, which, x, y); }
+  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y, const TrainingEpoch& epoch) const {
+    gather_in_epoch_(data_, which, x, y, epoch);
+  }
 
  private:
   const void* data_;
@@ -41,6 +47,7 @@ class DatasetView {
   Shape (*sample_shape_)(const void*);
   Shape (*target_shape_)(const void*);
   void (*gather_)(const void*, std::span<const Index>, std::span<float>, std::span<Target>);
+  void (*gather_in_epoch_)(const void*, std::span<const Index>, std::span<float>, std::span<Target>, const TrainingEpoch&);
 };
 
 /// A pointer to a dataset of any type, or to none.

@@ -8,7 +8,9 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset.hpp>
+#include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/share_order.hpp>
+#include <pdp/data/training_epoch.hpp>
 
 namespace pdp::data {
 
@@ -33,7 +35,8 @@ class Prefetch {
   /// A type-erased dataset and its gather function.
   struct Source {
     const void* data = nullptr;
-    void (*gather)(const void* data, std::span<const Index> which, std::span<float> x, std::span<Target> y) = nullptr;
+    void (*gather)(const void* data, std::span<const Index> which, std::span<float> x, std::span<Target> y,
+                   const TrainingEpoch& epoch) = nullptr;
     Index samples = 0;
     Index x_of_sample = 0, y_of_sample = 0;  // elements per sample
   };
@@ -59,10 +62,16 @@ extern template class Prefetch<float>;
 
 /// Prefetches one shard's share of every batch: gathers the next share on its own thread while the caller uses the current one.
 ///
+/// A dataset that takes an epoch (TakesEpoch) gets the one that was started, with the seed of the sampler.
+///
 /// The constructor allocates two buffers for the largest share; nothing is allocated afterwards. Only one thread at a time may call a
 /// Loader. The destructor waits only for a gather in progress.
 template <Dataset D>
 class Loader {
+  static_assert(detail::takes_epoch_rightly<D>,
+                "pdp: gather of this dataset: argument 4, the epoch of the training, must be `const data::TrainingEpoch& epoch`, and "
+                "gather must return nothing");
+
  public:
   using Target = typename D::Target;
 
@@ -88,9 +97,8 @@ class Loader {
 
  private:
   static typename detail::Prefetch<Target>::Source source(const D& data) {
-    const auto gather = [](const void* from, std::span<const Index> which, std::span<float> x, std::span<Target> y) {
-      static_cast<const D*>(from)->gather(which, x, y);
-    };
+    const auto gather = [](const void* from, std::span<const Index> which, std::span<float> x, std::span<Target> y,
+                           const TrainingEpoch& epoch) { gather_in_epoch(*static_cast<const D*>(from), which, x, y, epoch); };
     return {std::addressof(data), gather, data.size(), data.sample_shape().elements(), data.target_shape().elements()};
   }
 

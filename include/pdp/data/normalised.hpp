@@ -12,6 +12,7 @@
 #include <pdp/core/shape.hpp>
 #include <pdp/data/column_statistics.hpp>
 #include <pdp/data/dataset.hpp>
+#include <pdp/data/training_epoch.hpp>
 
 namespace pdp::data {
 
@@ -55,6 +56,10 @@ class Normalised {
   /// Copies and normalises samples as described by the concept Dataset.
   void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const {
     set_.gather(which, x, y);
+    normalisation_.apply(x);
+  }
+  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y, const TrainingEpoch& epoch) const {
+    gather_in_epoch(set_, which, x, y, epoch);
     normalisation_.apply(x);
   }
 

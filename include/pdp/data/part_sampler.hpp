@@ -24,6 +24,7 @@ class PartSampler {
   [[nodiscard]] Index samples() const { return as_index(order_.size()); }
   [[nodiscard]] Shard shard() const { return shard_; }
   [[nodiscard]] const PartBatches& batches() const { return batches_; }
+  [[nodiscard]] std::uint64_t seed() const { return seed_; }
   [[nodiscard]] Index epoch() const { return epoch_; }
 
   /// Orders the samples for an epoch. Spans that were returned before show the new order.

@@ -8,6 +8,7 @@
 #include <pdp/data/dataset.hpp>
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/in_memory.hpp>
+#include <pdp/data/training_epoch.hpp>
 
 namespace pdp::data {
 
@@ -33,6 +34,9 @@ class PerRank {
   [[nodiscard]] Shape sample_shape() const { return part_.sample_shape(); }
   [[nodiscard]] Shape target_shape() const { return part_.target_shape(); }
   void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const { part_.gather(which, x, y); }
+  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y, const TrainingEpoch& epoch) const {
+    gather_in_epoch(part_, which, x, y, epoch);
+  }
 
  private:
   D part_;

@@ -43,6 +43,7 @@ class Sampler {
 
   [[nodiscard]] Index samples() const { return as_index(order_.size()); }
   [[nodiscard]] Index global_batch() const { return global_batch_; }
+  [[nodiscard]] std::uint64_t seed() const { return seed_; }
   [[nodiscard]] Index epoch() const { return epoch_; }
 
   /// Returns the number of global batches in an epoch.

@@ -8,6 +8,7 @@
 #include <pdp/data/dataset.hpp>
 #include <pdp/data/part_sampler.hpp>
 #include <pdp/data/sampler.hpp>
+#include <pdp/data/training_epoch.hpp>
 
 namespace pdp::data {
 
@@ -26,6 +27,8 @@ class ShareOrder {
   [[nodiscard]] Index steps() const;
   [[nodiscard]] Index largest_share() const;
   void start(Index epoch);
+  /// Returns the epoch that was started, for the dataset.
+  [[nodiscard]] TrainingEpoch epoch() const;
   /// Returns the sample numbers of the share of a step.
   [[nodiscard]] std::span<const Index> share(Index step) const;
   /// Returns the number of shares if their rows do not follow from the rows of the global batch, else 0.

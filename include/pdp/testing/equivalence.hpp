@@ -183,7 +183,7 @@ Batches<typename Data::Target> batches_of(const Data& data, Index global_batch, 
     const auto which = sampler.batch(step % sampler.steps());
     GlobalBatch<typename Data::Target> batch{std::vector<float>(which.size() * as_size(data.sample_shape().elements())),
                                              std::vector<typename Data::Target>(which.size() * as_size(data.target_shape().elements()))};
-    data.gather(which, batch.x, batch.targets);
+    data::gather_in_epoch(data, which, batch.x, batch.targets, {.seed = seed, .number = sampler.epoch()});
     return batch;
   };
 }

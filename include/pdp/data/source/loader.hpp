@@ -19,6 +19,7 @@
 #include <pdp/data/dataset.hpp>
 #include <pdp/data/loader.hpp>
 #include <pdp/data/share_order.hpp>
+#include <pdp/data/training_epoch.hpp>
 
 namespace pdp::data::detail {
 
@@ -47,6 +48,7 @@ class Prefetch<Target>::State {
     steps_ = 0;  // prevents further gathers
     changed_.wait(lock, [this] { return !gathering_; });
     sampler_.start(epoch);
+    epoch_ = sampler_.epoch();
     gathered_ = given_ = returned_ = first;
     error_ = nullptr;
     steps_ = sampler_.steps();
@@ -81,7 +83,7 @@ class Prefetch<Target>::State {
     while (changed_.wait(lock, stop, slot_is_free) && !stop.stop_requested()) {
       const Index step = gathered_;
       gathering_ = true;
-      lock.unlock();  // while gathering_ is set, no other thread uses the sampler's order or this slot
+      lock.unlock();  // while gathering_ is set, no other thread uses the sampler's order, the epoch or this slot
       std::exception_ptr thrown;
       try {
         gather(step);
@@ -103,12 +105,13 @@ class Prefetch<Target>::State {
     const auto which = sampler_.share(step);
     const std::span x = std::span{to.x}.first(which.size() * as_size(source_.x_of_sample));
     const std::span y = std::span{to.y}.first(which.size() * as_size(source_.y_of_sample));
-    source_.gather(source_.data, which, x, y);
+    source_.gather(source_.data, which, x, y, epoch_);
     to.batch = {x, y, step, as_index(which.size()), sampler_.global_rows(step, to.share_rows), which, to.share_rows};
   }
 
   Source source_;
   ShareOrder sampler_;
+  TrainingEpoch epoch_;
   std::array<Slot, 2> slots_;
 
   std::mutex mutex_;  // guards the members below

@@ -2,6 +2,7 @@
 
 /// Definitions for pdp/data/share_order.hpp; see pdp/core/separate_compilation.hpp.
 
+#include <numeric>
 #include <span>
 #include <utility>
 #include <variant>
@@ -14,6 +15,7 @@
 #include <pdp/data/part_sampler.hpp>
 #include <pdp/data/sampler.hpp>
 #include <pdp/data/share_order.hpp>
+#include <pdp/data/training_epoch.hpp>
 
 namespace pdp::data::detail {
 
@@ -40,6 +42,15 @@ PDP_INLINE Index ShareOrder::largest_share() const {
 
 PDP_INLINE void ShareOrder::start(Index epoch) {
   std::visit([epoch](auto& sampler) { sampler.start(epoch); }, sampler_);
+}
+
+PDP_INLINE TrainingEpoch ShareOrder::epoch() const {
+  TrainingEpoch epoch = std::visit([](const auto& sampler) { return TrainingEpoch{sampler.seed(), sampler.epoch()}; }, sampler_);
+  if (const auto* part = std::get_if<PartSampler>(&sampler_)) {
+    const auto before = part->batches().sizes().first(as_size(shard_.index));
+    epoch.first_sample = std::accumulate(before.begin(), before.end(), Index{0});
+  }
+  return epoch;
 }
 
 PDP_INLINE std::span<const Index> ShareOrder::share(Index step) const {
