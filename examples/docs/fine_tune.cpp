@@ -1,6 +1,7 @@
 // The program of docs/how-to/learning_rates.md and of a part of
 // docs/launching.md. It trains a classifier of points on three spirals, with
-// parameter groups and a learning rate that follows the loss on other points:
+// parameter groups and a learning rate that falls when the loss on other points
+// does not:
 // fine_tune --ranks 2 --epochs 6
 
 #include <cmath>
@@ -8,13 +9,11 @@
 #include <cstdint>
 #include <numbers>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include <pdp/comm/hierarchical.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/optim/averaged.hpp>
-#include <pdp/optim/reduce_on_plateau.hpp>
 #include <pdp/pdp.hpp>
 #include <pdp/train/averages.hpp>
 
@@ -54,19 +53,23 @@ constexpr pdp::Task classifier{
                    frozen_weight}};
 // [groups]
 
-void train(pdp::comm::Any& world, int epochs) {
+/// Trains on points. If there is a folder, continues from its checkpoints.
+void train(pdp::comm::Any& world, int epochs, const std::string& folder) {
   const auto points = spirals(400, 0.5), others = spirals(100, 0.25);
   pdp::Trainer trainer{world,
                        pdp::strategy::DataParallel{},
                        classifier,
                        {.global_batch = 100, .seed = 1}};
   // [plateau]
-  optim::ReduceOnPlateau plateau{{.by = 0.5f, .patience = 1}};
-  trainer.fit(points, {.epochs = epochs}, [&](const pdp::Epoch& epoch) {
-    const double loss = trainer.evaluate(others).mean_loss();
-    trainer.set_learning_rate_factor(plateau.factor_after(loss));
-    pdp::print(world, "epoch {}: loss {:.3f}, factor {:.4f}", epoch.number,
-               loss, trainer.learning_rate_factor());
+  const pdp::ReduceLearningRateOnPlateau reduction{.by = 0.5f, .patience = 1};
+  const pdp::FitOptions options{.epochs = epochs,
+                                .checkpoint = {.directory = folder},
+                                .validation = &others,
+                                .callbacks = {reduction}};
+  trainer.fit(points, options, [&](const pdp::Epoch& epoch) {
+    pdp::print(world, "epoch {}: validation loss {:.3f}, rate {:.5f}",
+               epoch.number, epoch.value("validation loss"),
+               epoch.learning_rate);
   });
   // [plateau]
   // [averages]
@@ -75,29 +78,6 @@ void train(pdp::comm::Any& world, int epochs) {
       pdp::with_averages(trainer, [&] { return trainer.accuracy(others); });
   pdp::print(world, "accuracy {:.2f}, with averages {:.2f}", plain, averaged);
   // [averages]
-}
-
-/// Trains as above, but continues if it is started again.
-void train_with_checkpoints(pdp::comm::Any& world, int epochs,
-                            const std::string& folder) {
-  const auto points = spirals(400, 0.5), others = spirals(100, 0.25);
-  pdp::Trainer trainer{world,
-                       pdp::strategy::DataParallel{},
-                       classifier,
-                       {.global_batch = 100, .seed = 1}};
-  // [resume]
-  optim::ReduceOnPlateau plateau{{.by = 0.5f, .patience = 1}};
-  const pdp::FitOptions options{.epochs = epochs,
-                                .checkpoint = {.directory = folder}};
-  trainer.fit(points, options, [&](const pdp::Epoch&) {
-    auto& values = trainer.values();  // checkpoints keep these
-    if (const auto found = values.find("plateau"); found != values.end())
-      plateau.set_state(std::get<std::string>(found->second));
-    const double loss = trainer.evaluate(others).mean_loss();
-    trainer.set_learning_rate_factor(plateau.factor_after(loss));
-    values["plateau"] = plateau.state();
-  });
-  // [resume]
 }
 
 // [flags]
@@ -123,10 +103,7 @@ int main(int argc, char** argv) {
           else
             throw pdp::UsageError{pdp::text("unexpected argument ", name)};
         }
-        if (folder.empty())
-          train(world, epochs);
-        else
-          train_with_checkpoints(world, epochs, folder);
+        train(world, epochs, folder);
       });
 }
 // [flags]

@@ -35,6 +35,9 @@ class FitContext {
   /// Returns the parameters that this rank keeps, as bytes that only set_own_parameters() of the same trainer can use.
   [[nodiscard]] virtual std::vector<std::byte> own_parameters() = 0;
   virtual void set_own_parameters(std::span<const std::byte> bytes) = 0;
+  /// The factor of the learning rate; see Trainer::set_learning_rate_factor(). Reading it is of one rank alone.
+  [[nodiscard]] virtual double learning_rate_factor() const = 0;
+  virtual void set_learning_rate_factor(double factor) = 0;
 };
 
 namespace detail {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -40,6 +41,25 @@ struct KeepBest {
   int epoch = -1;  // the best one so far
   double value = 0;
   std::vector<std::byte> parameters{};
+};
+
+/// Multiplies the factor of the learning rate (Trainer::learning_rate_factor) by `by` when a result no longer improves; see
+/// optim::ReduceOnPlateau. Whether higher values are better follows from the result. Checkpoints keep the state, so a training that is
+/// continued reduces the rate at the same epochs. Any other fit() begins anew, with the factor that the trainer has.
+struct ReduceLearningRateOnPlateau {
+  float by = 0.1f;                          // 0 to 1
+  std::int64_t patience = 10;               // epochs without an improvement that change nothing; the next one reduces the rate
+  double threshold = 1e-4;                  // the least improvement that counts
+  bool is_relative = true;                  // whether `threshold` is a part of the best value so far
+  std::int64_t cooldown = 0;                // epochs after a reduction that count as improvements
+  float least = 0;                          // the product of all reductions falls no further than this, 0 to 1
+  std::string watches = "validation loss";  // see Epoch::value()
+
+  /// Throw ConfigError if an option is out of range, or there is no such result.
+  void begin(FitContext& context);
+  void operator()(const Epoch& epoch, FitContext& context);
+
+  std::string state{};  // of optim::ReduceOnPlateau; empty before the first epoch
 };
 
 /// Writes the learning rate of each epoch to a CSV file: the header `epoch,learning_rate`, then a line for each epoch. Rank 0 writes.

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <variant>
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/optim/reduce_on_plateau.hpp>
 #include <pdp/train/callbacks.hpp>
 
 namespace pdp {
@@ -67,6 +69,38 @@ PDP_INLINE void KeepBest::operator()(const Epoch& ended, FitContext& context) {
 
 PDP_INLINE void KeepBest::end(FitContext& context) const {
   if (epoch >= 0) context.set_own_parameters(parameters);
+}
+
+namespace detail {
+
+/// Returns the value with the options of a callback. Throws ConfigError if one is out of range.
+[[nodiscard]] PDP_INLINE optim::ReduceOnPlateau plateau_of(const ReduceLearningRateOnPlateau& options, bool prefers_larger) {
+  return optim::ReduceOnPlateau{{.by = options.by,
+                                 .patience = options.patience,
+                                 .threshold = options.threshold,
+                                 .is_relative = options.is_relative,
+                                 .cooldown = options.cooldown,
+                                 .least = options.least,
+                                 .prefers_larger = prefers_larger}};
+}
+
+}  // namespace detail
+
+PDP_INLINE void ReduceLearningRateOnPlateau::begin(FitContext& context) {
+  static_cast<void>(detail::plateau_of(*this, false));
+  state.clear();
+  const checkpoint::Values& kept = context.values();
+  if (const auto found = kept.find("pdp.reduce_on_plateau"); context.is_continued() && found != kept.end())
+    state = std::get<std::string>(found->second);
+}
+
+PDP_INLINE void ReduceLearningRateOnPlateau::operator()(const Epoch& epoch, FitContext& context) {
+  auto plateau = detail::plateau_of(*this, epoch.higher_is_better(watches));
+  if (!state.empty()) plateau.set_state(state);
+  const double before = plateau.factor(), after = plateau.factor_after(epoch.value(watches));
+  if (after != before) context.set_learning_rate_factor(context.learning_rate_factor() * (after / before));
+  state = plateau.state();
+  context.values().insert_or_assign("pdp.reduce_on_plateau", state);
 }
 
 PDP_INLINE void LearningRateLog::begin(FitContext& context) {
