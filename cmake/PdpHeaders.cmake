@@ -168,6 +168,7 @@ set(pdp_headers
     pdp/cpu/elementwise.hpp
     pdp/cpu/gemm.hpp
     pdp/cpu/loss.hpp
+    pdp/cpu/machine_memory.hpp
     pdp/cpu/memory.hpp
     pdp/cpu/onednn/parallel.hpp
     pdp/cpu/onednn/product.hpp
@@ -184,6 +185,7 @@ set(pdp_headers
     pdp/cpu/source/cpu.hpp
     pdp/cpu/source/gemm.hpp
     pdp/cpu/source/loss.hpp
+    pdp/cpu/source/machine_memory.hpp
     pdp/cpu/source/memory.hpp
     pdp/cpu/source/parts.hpp
     pdp/cpu/source/rows.hpp
@@ -369,6 +371,7 @@ set(pdp_headers
     pdp/nn/exchange.hpp
     pdp/nn/initializer.hpp
     pdp/nn/layer.hpp
+    pdp/nn/layer_info.hpp
     pdp/nn/layer_requirements.hpp
     pdp/nn/layers.hpp
     pdp/nn/layout.hpp
@@ -527,6 +530,7 @@ set(pdp_headers
     pdp/train/checked_plan.hpp
     pdp/train/checkpoint_options.hpp
     pdp/train/column_statistics.hpp
+    pdp/train/compare.hpp
     pdp/train/data_division.hpp
     pdp/train/dataset_checks.hpp
     pdp/train/dataset_chunks.hpp
@@ -551,6 +555,7 @@ set(pdp_headers
     pdp/train/source/callbacks.hpp
     pdp/train/source/checked_plan.hpp
     pdp/train/source/column_statistics.hpp
+    pdp/train/source/compare.hpp
     pdp/train/source/data_division.hpp
     pdp/train/source/dataset_checks.hpp
     pdp/train/source/dataset_chunks.hpp
@@ -575,11 +580,13 @@ set(pdp_headers
     pdp/train/trainer_parameters.hpp
     pdp/train/trainer_requirements.hpp
     pdp/verify/clock.hpp
+    pdp/verify/comparison.hpp
     pdp/verify/describe.hpp
     pdp/verify/group_table.hpp
     pdp/verify/messages.hpp
     pdp/verify/rank.hpp
     pdp/verify/rehearsal.hpp
+    pdp/verify/source/comparison.hpp
     pdp/verify/source/describe.hpp
     pdp/verify/structure.hpp
     pdp/verify/units.hpp

@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
                                       "; choose a smaller --batch-size, fewer ranks, or a larger --train-size")};
 
     const pdp::TrainerOptions options{.global_batch = batch, .seed = flags.seed};
-    if (flags.plan) return examples::print_plan(world, flags.device, task, strategy_of(flags), options);
+    if (flags.plan) return examples::print_plan(world, flags, task, strategy_of(flags), options);
     pdp::Trainer trainer{world, strategy_of(flags), task, options, device...};
     if (!flags.init.empty()) trainer.set_parameters(init, flags.init);
     if (!flags.checkpoint.empty()) trainer.resume(flags.checkpoint);

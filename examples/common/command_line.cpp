@@ -93,6 +93,9 @@ void CommandLine::training(TrainingFlags& flags, const std::string& batch) {
       "stop when the program has run for this time (90, 30:00 or 23:50:00), with a checkpoint and exit code 75; needs --checkpoint")
       ->type_name("TIME");
   add_flag("--plan", flags.plan, "print what each rank holds, sends and waits for, without training");
+  add_flag_callback(
+      "--compare", [&flags] { flags.plan = flags.compare = true; },
+      "print a table of the strategies for this model and these ranks, without training");
 }
 
 void CommandLine::read(const std::function<void()>& check) {

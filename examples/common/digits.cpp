@@ -22,7 +22,7 @@ constexpr pdp::Task digit_classifier{
 template <class World, class... Device>
 void train(World& world, const pdp::strategy::AnyStrategy& strategy, const Flags& flags, pdp::Index global_batch, const Device&... device) {
   const pdp::TrainerOptions options{.global_batch = global_batch, .seed = flags.seed};
-  if (flags.plan) return print_plan(world, flags.device, digit_classifier, strategy, options);
+  if (flags.plan) return print_plan(world, flags, digit_classifier, strategy, options);
   const bool is_root = world.rank() == 0;  // only rank 0 writes files
   // [trainer]
   const pdp::data::Mnist digits{flags.data};

@@ -24,6 +24,7 @@ struct TrainingFlags {
   std::chrono::seconds stop_after{};  // 0: never
   std::string device = "cpu";         // or cuda
   bool plan = false;                  // print what each rank holds and does; do not train
+  bool compare = false;               // with `plan`: print a table of several strategies instead
   int stage = 1;                      // of ZeRO
   int micro_batches = 4;              // of a pipeline
 };

@@ -48,11 +48,16 @@ class Reports {
   std::optional<pdp::Report<Trainer>> page_;
 };
 
-/// Prints what each rank of the world would hold, send and wait for. `device` is the value of --device.
+/// Prints what each rank of the world would hold, send and wait for; with --compare, a table of several strategies instead.
 template <class World, class TaskType, pdp::strategy::Strategy S>
-void print_plan(const World& world, const std::string& device, const TaskType& task, const S& strategy,
+void print_plan(const World& world, const TrainingFlags& flags, const TaskType& task, const S& strategy,
                 const pdp::TrainerOptions& options) {
-  if (device == "cpu") return pdp::print(world, "{}", pdp::describe(task, strategy, world, options).text());
+  if (flags.compare) {
+    const auto all = pdp::usual_strategies(world.size());
+    if (flags.device == "cpu") return pdp::print(world, "{}", pdp::compare(task, all, world, options).text());
+    return pdp::print(world, "{}", pdp::compare(task, all, world.size(), options).text());
+  }
+  if (flags.device == "cpu") return pdp::print(world, "{}", pdp::describe(task, strategy, world, options).text());
   auto planned = pdp::describe(task, strategy, world.size(), options);  // a plan needs no GPUs, so the world has none
   planned.device = "a GPU for each rank";
   pdp::print(world, "{}", planned.text());

@@ -44,6 +44,6 @@
 // Training
 #include <pdp/launch/run.hpp>
 #include <pdp/train/callbacks.hpp>
-#include <pdp/train/describe.hpp>
+#include <pdp/train/compare.hpp>
 #include <pdp/train/timeline.hpp>
 #include <pdp/train/trainer.hpp>

@@ -11,6 +11,7 @@
 #include <pdp/cpu/source/cpu.hpp>
 #include <pdp/cpu/source/gemm.hpp>
 #include <pdp/cpu/source/loss.hpp>
+#include <pdp/cpu/source/machine_memory.hpp>
 #include <pdp/cpu/source/memory.hpp>
 #include <pdp/cpu/source/parts.hpp>
 #include <pdp/cpu/source/rows.hpp>

@@ -14,6 +14,7 @@
 #include <pdp/strategy/source/strategy_ref.hpp>
 #include <pdp/strategy/tensor_parallel.hpp>
 #include <pdp/strategy/zero.hpp>
+#include <pdp/verify/source/comparison.hpp>
 #include <pdp/verify/source/describe.hpp>
 
 namespace pdp::strategy {

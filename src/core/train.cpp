@@ -16,6 +16,7 @@
 #include <pdp/train/source/callbacks.hpp>
 #include <pdp/train/source/checked_plan.hpp>
 #include <pdp/train/source/column_statistics.hpp>
+#include <pdp/train/source/compare.hpp>
 #include <pdp/train/source/data_division.hpp>
 #include <pdp/train/source/dataset_checks.hpp>
 #include <pdp/train/source/dataset_chunks.hpp>

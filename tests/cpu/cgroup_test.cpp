@@ -1,5 +1,6 @@
 #include <pdp/cpu/cgroup.hpp>
 #include <pdp/cpu/cpu.hpp>
+#include <pdp/cpu/machine_memory.hpp>
 
 #include <filesystem>
 #include <optional>
@@ -20,6 +21,9 @@ class Groups {
     const std::filesystem::path path = folder_ / "groups" / file;
     std::filesystem::create_directories(path.parent_path());
     files::write(path, contents);
+  }
+  [[nodiscard]] pdp::Index memory(pdp::Index physical) const {
+    return pdp::cpu::machine_memory(physical, folder_ / "membership", folder_ / "groups");
   }
   [[nodiscard]] std::optional<int> cores() const { return pdp::cpu::cgroup_cores(folder_ / "membership", folder_ / "groups"); }
 
@@ -60,6 +64,29 @@ TEST_CASE("cgroup_cores ignores files that it does not understand", "[cpu]") {
   }
   CHECK(pdp::cpu::cgroup_cores("/does/not/exist") == std::nullopt);
   CHECK(pdp::cpu::usable_cores() > 0);
+}
+
+TEST_CASE("machine_memory takes the least limit of a group and of those around it", "[cpu]") {
+  Groups second{"0::/slurm/job_7\n"}, first{"4:cpu:/other\n3:memory:/job\n"};
+  CHECK(second.memory(1000) == 1000);
+  second.write("slurm/job_7/memory.max", "max\n");
+  CHECK(second.memory(1000) == 1000);
+  second.write("slurm/memory.max", "700\n");
+  CHECK(second.memory(1000) == 700);
+  CHECK(second.memory(600) == 600);
+  CHECK(second.memory(0) == 700);                                            // the memory of the machine is not known
+  first.write("memory/job/memory.limit_in_bytes", "9223372036854771712\n");  // none
+  first.write("cpu/other/memory.limit_in_bytes", "5\n");
+  CHECK(first.memory(1000) == 1000);
+  CHECK(first.memory(0) == 0);
+  first.write("memory/job/memory.limit_in_bytes", "800\n");
+  CHECK(first.memory(1000) == 800);
+  for (const char* limit : {"", "-1\n", "0\n", "word\n"}) {
+    second.write("slurm/memory.max", limit);
+    CHECK(second.memory(1000) == 1000);
+  }
+  CHECK(pdp::cpu::physical_memory() > 0);
+  CHECK(pdp::cpu::machine_memory() <= pdp::cpu::physical_memory());
 }
 
 }  // namespace cgroup_test

@@ -92,7 +92,8 @@ TEST_CASE("A page has all parts, with the numbers of the course", "[report]") {
   CHECK_THAT(page.at("step-time-histogram").text, Contains("Median 2 ms, 95 % below 2 ms, longest 2 ms."));
   CHECK_THAT(page.at("memory").text, Contains("rank 0") && Contains("3.0 KiB") && Contains("5.0 KiB"));
   CHECK_THAT(page.at("timeline").text, Contains("rank 1") && Contains("forward micro-batch 0, layers 0 to 1: 900 µs"));
-  CHECK_THAT(page.at("plan").text, Contains("256 samples a step on 2 ranks") && Contains("0 to 1") && Contains("forward micro-batch 0"));
+  CHECK_THAT(page.at("plan").text,
+             Contains("256 samples a step on 2 ranks") && Contains("0 to 1") && Contains("8.0 KiB") && Contains("forward micro-batch 0"));
   CHECK_THAT(page.at("ranks").text, Contains("first17") && Contains("second18") && Contains("3.0 MiB"));
   CHECK_THAT(page.at("environment").text, Contains("processora fast one"));
   CHECK_THAT(page.at("numbers").text, Contains("0.750.625250 ms") && Contains("104"));

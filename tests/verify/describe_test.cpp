@@ -1,3 +1,5 @@
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/layer_info.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/repeat.hpp>
 #include <pdp/nn/sequential.hpp>
@@ -5,6 +7,7 @@
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
 #include <pdp/strategy/zero.hpp>
+#include <pdp/verify/comparison.hpp>
 #include <pdp/verify/describe.hpp>
 
 #include "catch.hpp"
@@ -145,13 +148,85 @@ TEST_CASE("describe prints a table, and throws PlanError for plans that cannot r
   auto spread = plans(Pipeline<>{.micro_batches = 2}, outline, 2);
   const std::string table = pdp::plan::describe(outline, spread, {.global_batch = 16}).text();
   CHECK_THAT(table, StartsWith(pdp::text(outline.elements(0, 2), " parameters, 16 samples a step, 2 ranks, bubble ")) &&
-                        Contains("\nrank  layers  samples  parameters  gradients  optimizer  activations  calls ") &&
-                        Contains("idle  checkpoint\n"));
-  CHECK(std::count(table.begin(), table.end(), '\n') == 3);
+                        Contains("\n rank  layers  samples  parameters  gradients  optimizer  activations   memory  calls ") &&
+                        Contains("idle  checkpoint\n    0       0 ") && Contains("\ntotal  "));
+  CHECK(std::count(table.begin(), table.end(), '\n') == 4);
   CHECK_THAT(pdp::plan::describe(outline, plans(Single{}, outline, 1), {.global_batch = 5, .state_fields = 2}).text(),
-             Contains(" 1 rank, bubble 0 %\n") && Contains("0 to 1"));
+             Contains(" 1 rank, bubble 0 %\nrank ") && Contains("0 to 1") && !Contains("total"));
   spread[0].step.pop_back();
   CHECK_THROWS_AS(pdp::plan::describe(outline, spread, {.global_batch = 16}), pdp::PlanError);
+}
+
+TEST_CASE("describe counts parameters without padding and names the layers of each stage if it knows the layers", "[parallel][describe]") {
+  const nn::Sequential odd{nn::Linear{3, 5}, nn::Relu{}, nn::Sequential{nn::Linear{5, 7}, nn::Linear{7, 1, false}}};
+  const nn::Outline outline = nn::outline(odd, pdp::Shape{3});
+  const auto stages = plans(Pipeline<>{.micro_batches = 2, .cuts = {2}}, outline, 2);
+  const Description found = pdp::plan::describe(outline, stages, {.global_batch = 6}, nn::layer_infos(odd));
+  CHECK(found.parameters == 3 * 5 + 5 + 5 * 7 + 7 + 7);
+  CHECK(pdp::plan::describe(outline, stages, {.global_batch = 6}).parameters > found.parameters);
+  CHECK_THAT(found.text(), StartsWith("69 parameters, ") && Contains("\nlayers 0 to 1: 20 parameters: 0 Linear, 1 Relu\n") &&
+                               EndsWith("\nlayers 2 to 3: 49 parameters: 2.0 Linear, 2.1 Linear"));
+  // Ranks that hold the same layers have one line. A long list is shortened.
+  const Description deep = pdp::plan::describe(outlined, plans(DataParallel{}, outlined, 3), {.global_batch = 6}, nn::layer_infos(model));
+  CHECK_THAT(deep.text(), EndsWith("\nlayers 0 to 15: 65536 parameters: 0 Linear, 1 Linear, 2 Linear, 3 Linear, 4 Linear, 5 Linear, "
+                                   "6 Linear, ..., 15 Linear"));
+}
+
+TEST_CASE("describe sums memory and messages over all ranks", "[parallel][describe]") {
+  const Description found = describe(Pipeline<>{.micro_batches = 4}, 4);
+  const RankUse total = found.total();
+  CHECK(total.parameters == model_bytes);
+  CHECK(total.gradients == model_bytes);
+  CHECK(total.optimizer_state == 2 * model_bytes);
+  CHECK(total.checkpoint == 3 * model_bytes);
+  CHECK(total.sent == 6 * 32 * boundary_bytes);
+  Index memory = 0, calls = 0;
+  for (const RankUse& use : found.ranks) {
+    memory += use.parameters + use.gradients + use.optimizer_state + use.activations;
+    calls += use.calls;
+  }
+  CHECK(total.memory() == memory);
+  CHECK(total.calls == calls);
+  CHECK(total.mapped == 0);
+  CHECK_THAT(found.text(), !Contains("resident"));
+}
+
+TEST_CASE("describe tells memory that ranks map from memory that they hold", "[parallel][describe]") {
+  const auto shared = [](int stage) {
+    const Zero zero{.stage = stage, .unit_elements = 1};
+    return pdp::plan::describe(outlined, plans(zero, outlined, 4), {.global_batch = 8, .state_fields = of_adam, .common_memory = true});
+  };
+  // A rank reads a quarter of the gradients of three others, and writes a quarter of their parameters.
+  for (const RankUse& use : shared(1).ranks) CHECK(use.mapped == 2 * 3 * model_bytes / 4);
+  for (const RankUse& use : shared(2).ranks) CHECK(use.mapped == 0);  // reduced and gathered by messages
+  for (const RankUse& use : describe(Zero{.stage = 1}, 4).ranks) CHECK(use.mapped == 0);
+  CHECK_THAT(shared(1).text(), Contains("the ranks hold 2.") && Contains("their resident memory adds up to 4."));
+}
+
+TEST_CASE("describe warns if the ranks of a machine need more memory than it has", "[parallel][describe]") {
+  Description found = describe(DataParallel{}, 4);
+  const Index each = found.ranks[0].memory();
+  CHECK(found.warning().empty());  // the machine is not known
+  found.machine = {4 * each, 0, 4};
+  CHECK(found.warning().empty());
+  found.machine.memory = 4 * each - 1;
+  CHECK_THAT(found.warning(), StartsWith("warning: the 4 ranks of this machine need 4.1 MiB, but it has 4.1 MiB of memory"));
+  CHECK_THAT(found.text(), EndsWith(found.warning()));
+  found.machine = {each, 3, 1};
+  CHECK(found.warning().empty());
+  found.machine = {each, 2, 8};  // ranks 2 and 3: there are no more
+  CHECK_THAT(found.warning(), Contains("the 2 ranks of this machine"));
+}
+
+TEST_CASE("Comparison lists each strategy that fits, and the reasons of others", "[parallel][describe]") {
+  pdp::plan::Comparison all{{{"all data", describe(DataParallel{}, 4)}, {"stages", describe(Pipeline<>{.micro_batches = 4}, 4)}}};
+  all.entries.push_back({.name = "wrong", .problem = "it has no ranks"});
+  all.entries[0].description.machine = {1, 0, 4};
+  const std::string text = all.text();
+  CHECK_THAT(text, StartsWith("strategy  ranks  parameters  gradients  optimizer  activations ") &&
+                       Contains("\nall data      4     256 KiB ") && Contains("\nstages        4      64 KiB ") && Contains(" 41 %\n") &&
+                       Contains("\nall data: warning: the 4 ranks") && EndsWith("\nwrong does not fit: it has no ranks"));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 4);
 }
 
 }  // namespace describe_test

@@ -27,25 +27,32 @@ PDP_INLINE std::optional<double> cores_of_group(const std::filesystem::path& gro
   return static_cast<double>(quota) / static_cast<double>(period);
 }
 
-}  // namespace detail
-
-PDP_INLINE std::optional<int> cgroup_cores(const std::filesystem::path& membership, const std::filesystem::path& root) {
-  double least = std::numeric_limits<double>::max();
+PDP_INLINE std::optional<double> least_limit(const std::filesystem::path& membership, const std::filesystem::path& root,
+                                             const std::string& controller,
+                                             std::optional<double> (*limit_of)(const std::filesystem::path&)) {
+  std::optional<double> least;
   std::ifstream lines{membership};
   for (std::string line; std::getline(lines, line);) {  // "0::/GROUP" in version 2, "4:cpu,cpuacct:/GROUP" in version 1
     const auto name = line.find(':'), path = line.find(':', name + 1);
     if (name == std::string::npos || path == std::string::npos) continue;
     const std::string controllers = ',' + line.substr(name + 1, path - name - 1) + ',';
-    if (controllers != ",," && controllers.find(",cpu,") == std::string::npos) continue;
-    const std::filesystem::path top = controllers == ",," ? root : root / "cpu";
+    if (controllers != ",," && controllers.find(',' + controller + ',') == std::string::npos) continue;
+    const std::filesystem::path top = controllers == ",," ? root : root / controller;
     std::filesystem::path group = std::filesystem::path{line.substr(path + 1)}.relative_path();
     for (bool more = true; more; group = group.parent_path()) {  // a group also has the limits of those around it
-      least = std::min(least, detail::cores_of_group(top / group).value_or(least));
+      if (const std::optional<double> limit = limit_of(top / group)) least = std::min(least.value_or(*limit), *limit);
       more = !group.empty();
     }
   }
-  if (least > std::numeric_limits<int>::max()) return std::nullopt;
-  return static_cast<int>(std::ceil(least));
+  return least;
+}
+
+}  // namespace detail
+
+PDP_INLINE std::optional<int> cgroup_cores(const std::filesystem::path& membership, const std::filesystem::path& root) {
+  const std::optional<double> least = detail::least_limit(membership, root, "cpu", detail::cores_of_group);
+  if (!least || *least > std::numeric_limits<int>::max()) return std::nullopt;
+  return static_cast<int>(std::ceil(*least));
 }
 
 }  // namespace pdp::cpu

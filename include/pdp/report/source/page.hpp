@@ -154,9 +154,7 @@ PDP_INLINE std::string memory_of(const Figures& figures) {
   StackedBars chart{"memory", "Memory of each rank", {}, {"parameters", "gradients", "optimizer", "activations"}, {}};
   if (!figures.plan) return html_of(chart);
   const auto& uses = figures.plan->ranks;
-  const auto sum = [&](std::size_t rank) {
-    return uses[rank].parameters + uses[rank].gradients + uses[rank].optimizer_state + uses[rank].activations;
-  };
+  const auto sum = [&](std::size_t rank) { return uses[rank].memory(); };
   std::vector<std::size_t> order(uses.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (order.size() > most_bars) {
@@ -182,16 +180,27 @@ PDP_INLINE std::string plan_of(const Figures& figures) {
   html += fmt::format("<p>{} samples a step on {}, {} parameters, bubble {} %.</p>\n", whole(plan.global_batch),
                       counted(as_index(plan.ranks.size()), "rank"), whole(plan.parameters), std::lround(100 * plan.bubble()));
   Table table{"What each rank holds, and sends in a step",
-              {"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "calls", "sent", "idle", "checkpoint"}};
+              {"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "memory", "calls", "sent", "idle",
+               "checkpoint"}};
+  const auto add = [&](const std::string& name, const std::string& layers, const std::string& samples, const plan::RankUse& use,
+                       const std::string& idle) {
+    using plan::detail::byte_text;
+    table.row({name, layers, samples, byte_text(use.parameters), byte_text(use.gradients), byte_text(use.optimizer_state),
+               byte_text(use.activations), byte_text(use.memory()), whole(use.calls), byte_text(use.sent), idle,
+               byte_text(use.checkpoint)});
+  };
   for (std::size_t rank = 0; rank < plan.ranks.size() && rank < most_rows; ++rank) {
     const plan::RankUse& use = plan.ranks[rank];
-    using plan::detail::byte_text;
-    table.row({fmt::format("{}", rank), plan::detail::layers_text(use), whole(use.rows), byte_text(use.parameters),
-               byte_text(use.gradients), byte_text(use.optimizer_state), byte_text(use.activations), whole(use.calls), byte_text(use.sent),
-               fmt::format("{} %", std::lround(100 * use.idle)), byte_text(use.checkpoint)});
+    add(fmt::format("{}", rank), plan::detail::layers_text(use), whole(use.rows), use, fmt::format("{} %", std::lround(100 * use.idle)));
   }
+  if (plan.ranks.size() > 1) add("all", {}, {}, plan.total(), {});
   html += table.html();
   if (plan.ranks.size() > most_rows) html += fmt::format("<p class=\"note\">The first {} ranks.</p>\n", most_rows);
+  std::vector<std::string> notes = plan::detail::layer_lines(plan);
+  if (notes.size() > most_rows) notes.resize(most_rows);
+  for (const std::string& each : {plan::detail::mapped_text(plan), plan.warning()})
+    if (!each.empty()) notes.push_back(each);
+  for (const std::string& each : notes) html += fmt::format("<p class=\"note\">{}.</p>\n", escaped(each));
   std::string list = "<ol start=\"0\">\n";
   for (std::size_t at = 0; at < figures.instructions.size() && at < most_rows; ++at)
     list += fmt::format("<li>{}</li>\n", escaped(figures.instructions[at]));

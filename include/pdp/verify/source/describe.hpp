@@ -57,6 +57,11 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
     use.checkpoint += bytes.master * as_index(1 + work.state_fields) * ((layout.units[number].slice + copies - 1) / copies);
   }
   use.activations = Boundaries{model, plan}.row_elements() * micro_rows * bytes.compute;
+  for (std::size_t number = 0; number < plan.units.size() && work.common_memory; ++number) {
+    const Unit& unit = plan.units[number];  // a rank reads its slice of others' gradients, and writes its slice of their parameters
+    if (unit.sharding == Sharding::state)
+      use.mapped += (bytes.compute + bytes.master) * layout.units[number].slice * as_index(unit.slices - 1);
+  }
 
   for (const Instruction& i : plan.step) {
     const auto ranks = as_index(members(plans, rank, i.group).size());
@@ -95,11 +100,60 @@ PDP_INLINE std::string layers_text(const RankUse& use) {
   return layers.empty() ? "none" : layers;
 }
 
+PDP_INLINE std::vector<std::string> layer_lines(const Description& description) {
+  constexpr int most = 8;  // names in a line
+  std::vector<std::string> lines;
+  std::vector<std::vector<std::pair<int, int>>> seen;
+  for (const RankUse& use : description.ranks) {
+    if (use.layers.empty() || description.layers.empty() || std::ranges::find(seen, use.layers) != seen.end()) continue;
+    seen.push_back(use.layers);
+    std::vector<int> numbers;
+    for (const auto& [first, last] : use.layers)
+      for (int layer = first; layer < last; ++layer) numbers.push_back(layer);
+    Index parameters = 0;
+    std::string names;
+    for (std::size_t at = 0; at < numbers.size(); ++at) {
+      const nn::LayerInfo& layer = description.layers[as_size(numbers[at])];
+      parameters += layer.parameters;
+      const bool is_shown = as_index(numbers.size()) <= most || as_index(at) < most - 1 || at + 1 == numbers.size();
+      if (is_shown) names += pdp::text(at == 0 ? "" : ", ", layer.text());
+      if (as_index(numbers.size()) > most && as_index(at) == most - 1) names += ", ...";
+    }
+    lines.push_back(pdp::text(numbers.size() == 1 ? "layer " : "layers ", layers_text(use), ": ", parameters, " parameters: ", names));
+  }
+  return lines;
+}
+
+PDP_INLINE std::string mapped_text(const Description& description) {
+  const RankUse total = description.total();
+  if (total.mapped == 0) return {};
+  return pdp::text("the ranks hold ", byte_text(total.memory()), " together; if they are processes, their resident memory adds up to ",
+                   byte_text(total.memory() + total.mapped), ", since each also counts the memory of other ranks that it uses");
+}
+
+PDP_INLINE std::string table_text(const std::vector<std::vector<std::string>>& rows, std::size_t left) {
+  std::string words;
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t column = 0; column < row.size(); ++column) widths[column] = std::max(widths[column], row[column].size());
+  for (const auto& row : rows) {
+    if (!words.empty()) words += '\n';
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      const std::string space(widths[column] - row[column].size(), ' ');
+      words += (column > 0 ? "  " : "") + (column < left ? row[column] + space : space + row[column]);
+    }
+  }
+  return words;
+}
+
 }  // namespace detail
 
-PDP_INLINE Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work) {
+PDP_INLINE Description describe(const Outline& model, const std::vector<Plan>& plans, const Workload& work,
+                                std::vector<nn::LayerInfo> layers) {
   if (const Verdict verdict = verify(model, plans); !verdict) throw PlanError{explain(verdict, plans)};
-  Description found{model.elements(0, model.size()), work.global_batch, {}, {}};
+  Description found{.global_batch = work.global_batch, .ranks = {}, .device = {}, .layers = std::move(layers)};
+  for (const nn::LayerInfo& layer : found.layers) found.parameters += layer.whole;
+  if (found.layers.empty()) found.parameters = model.elements(0, model.size());
   const std::vector<double> idle = idle_of(model, plans);
   for (int rank = 0; rank < as_int(plans.size()); ++rank) {
     found.ranks.push_back(detail::use_of(model, plans, rank, work));
@@ -108,28 +162,51 @@ PDP_INLINE Description describe(const Outline& model, const std::vector<Plan>& p
   return found;
 }
 
+PDP_INLINE RankUse Description::total() const {
+  RankUse total;
+  for (const RankUse& use : ranks) {
+    total.parameters += use.parameters;
+    total.gradients += use.gradients;
+    total.optimizer_state += use.optimizer_state;
+    total.activations += use.activations;
+    total.calls += use.calls;
+    total.sent += use.sent;
+    total.checkpoint += use.checkpoint;
+    total.mapped += use.mapped;
+  }
+  return total;
+}
+
+PDP_INLINE std::string Description::warning() const {
+  Index needed = 0;
+  const auto end = std::min(as_index(machine.first_rank) + machine.ranks, as_index(ranks.size()));
+  for (Index rank = machine.first_rank; rank < end; ++rank) needed += ranks[as_size(rank)].memory();
+  if (machine.memory == 0 || needed <= machine.memory) return {};
+  return pdp::text("warning: the ", end - machine.first_rank, end - machine.first_rank == 1 ? " rank" : " ranks", " of this machine need ",
+                   detail::byte_text(needed), ", but it has ", detail::byte_text(machine.memory),
+                   " of memory; use more machines, a smaller batch, or a strategy that divides what is largest");
+}
+
 PDP_INLINE std::string Description::text() const {
-  using Row = std::vector<std::string>;
-  std::vector<Row> rows{
-      {"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "calls", "sent", "idle", "checkpoint"}};
+  std::vector<std::vector<std::string>> rows{{"rank", "layers", "samples", "parameters", "gradients", "optimizer", "activations", "memory",
+                                              "calls", "sent", "idle", "checkpoint"}};
+  const auto add = [&rows](std::string name, std::string layer_names, std::string samples, const RankUse& use, std::string idle) {
+    rows.push_back({std::move(name), std::move(layer_names), std::move(samples), detail::byte_text(use.parameters),
+                    detail::byte_text(use.gradients), detail::byte_text(use.optimizer_state), detail::byte_text(use.activations),
+                    detail::byte_text(use.memory()), pdp::text(use.calls), detail::byte_text(use.sent), std::move(idle),
+                    detail::byte_text(use.checkpoint)});
+  };
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankUse& use = ranks[rank];
-    rows.push_back({pdp::text(rank), detail::layers_text(use), pdp::text(use.rows), detail::byte_text(use.parameters),
-                    detail::byte_text(use.gradients), detail::byte_text(use.optimizer_state), detail::byte_text(use.activations),
-                    pdp::text(use.calls), detail::byte_text(use.sent), pdp::text(std::lround(100 * use.idle), " %"),
-                    detail::byte_text(use.checkpoint)});
+    add(pdp::text(rank), detail::layers_text(use), pdp::text(use.rows), use, pdp::text(std::lround(100 * use.idle), " %"));
   }
+  if (ranks.size() > 1) add("total", {}, {}, total(), {});
   std::string words = pdp::text(parameters, " parameters, ", global_batch, " samples a step, ", ranks.size(),
-                                ranks.size() == 1 ? " rank" : " ranks", ", bubble ", std::lround(100 * bubble()), " %");
-  std::vector<std::size_t> widths(rows.front().size(), 0);
-  for (const Row& row : rows)
-    for (std::size_t column = 0; column < row.size(); ++column) widths[column] = std::max(widths[column], row[column].size());
-  for (const Row& row : rows) {
-    words += '\n';
-    for (std::size_t column = 0; column < row.size(); ++column)
-      words += std::string(widths[column] - row[column].size() + (column > 0 ? 2 : 0), ' ') + row[column];
-  }
-  if (!device.empty()) words += '\n' + device;
+                                ranks.size() == 1 ? " rank" : " ranks", ", bubble ", std::lround(100 * bubble()), " %\n");
+  words += detail::table_text(rows);
+  for (const std::string& line : detail::layer_lines(*this)) words += '\n' + line;
+  for (const std::string& line : {detail::mapped_text(*this), device, warning()})
+    if (!line.empty()) words += '\n' + line;
   return words;
 }
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <pdp/core/shape.hpp>
+#include <pdp/nn/block.hpp>
+#include <pdp/nn/parameter.hpp>
+
+namespace pdp::nn {
+
+/// A layer in words, as a rank holds it.
+struct LayerInfo {
+  std::string path{};    // its position in the model: "3", or "1.0.2" in nested containers; empty if it is the whole model
+  std::string kind{};    // "Linear"
+  Index parameters = 0;  // elements that the rank holds, without padding; if the layer is divided, those of the rank's part
+  Index whole = 0;       // elements of the undivided layer
+
+  /// Returns "3 Linear".
+  [[nodiscard]] std::string text() const { return path.empty() ? kind : path + ' ' + kind; }
+};
+
+/// Returns the layers of a model in order.
+template <Block Model>
+[[nodiscard]] std::vector<LayerInfo> layer_infos(const Model& model) {
+  std::vector<LayerInfo> all;
+  for_each_leaf(model, {}, [&all]<class L>(const L& layer, const Path& path) {
+    LayerInfo& info = all.emplace_back(LayerInfo{path.str(), L::name});
+    layer.parameters(path, 0, [&info](const Parameter& parameter) {
+      info.parameters += parameter.elements();
+      info.whole += parameter.file_elements();
+    });
+  });
+  return all;
+}
+
+}  // namespace pdp::nn
