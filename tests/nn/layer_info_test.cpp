@@ -27,6 +27,30 @@ TEST_CASE("layer_infos names the layers of a model and counts their parameters w
   CHECK(nn::layer_infos(nn::Linear{2, 1}).front().text() == "Linear");
 }
 
+namespace {
+
+/// A layer with a weight of 3 elements and a buffer of 2.
+struct WithBuffer : nn::NoParameters {
+  static constexpr const char* name = "WithBuffer";
+  [[nodiscard]] constexpr pdp::Index input_elements() const { return 3; }
+  [[nodiscard]] constexpr pdp::Shape output(const pdp::Shape& input) const { return input; }
+  [[nodiscard]] constexpr pdp::Index parameter_elements() const { return 2 * nn::padded_parameter(3); }
+  template <class Visit>
+  constexpr void parameters(const nn::Path& path, pdp::Index offset, Visit&& visit) const {
+    visit(nn::Parameter{.layer = path, .name = "weight", .rows = 3, .offset = offset});
+    visit(nn::Parameter{.layer = path, .name = "mean", .rows = 2, .offset = offset + nn::padded_parameter(3), .is_buffer = true});
+  }
+};
+
+}  // namespace
+
+TEST_CASE("layer_infos counts buffers apart", "[nn]") {
+  const auto all = nn::layer_infos(nn::Sequential{WithBuffer{}, nn::Linear{3, 1}});
+  CHECK(all.front().parameters == 5);
+  CHECK(all.front().buffers == 2);
+  CHECK(all.back().buffers == 0);
+}
+
 TEST_CASE("layer_infos tells the part of a divided layer from the whole", "[nn]") {
   const nn::Sequential model{nn::ColumnParallel{3, 10}.divided({1, 5}, {})};
   const auto all = nn::layer_infos(model);

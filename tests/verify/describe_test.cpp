@@ -166,6 +166,11 @@ TEST_CASE("describe counts parameters without padding and names the layers of ea
   CHECK(pdp::plan::describe(outline, stages, {.global_batch = 6}).parameters > found.parameters);
   CHECK_THAT(found.text(), StartsWith("69 parameters, ") && Contains("\nlayers 0 to 1: 20 parameters: 0 Linear, 1 Relu\n") &&
                                EndsWith("\nlayers 2 to 3: 49 parameters: 2.0 Linear, 2.1 Linear"));
+  auto layers = found.layers;
+  layers[2].buffers = 6;
+  layers[3].buffers = 1;
+  CHECK_THAT((Description{.ranks = found.ranks, .device = {}, .layers = layers}.text()),
+             EndsWith("\nlayers 2 to 3: 49 parameters (7 in buffers): 2.0 Linear, 2.1 Linear"));
   // Ranks that hold the same layers have one line. A long list is shortened.
   const Description deep = pdp::plan::describe(outlined, plans(DataParallel{}, outlined, 3), {.global_batch = 6}, nn::layer_infos(model));
   CHECK_THAT(deep.text(), EndsWith("\nlayers 0 to 15: 65536 parameters: 0 Linear, 1 Linear, 2 Linear, 3 Linear, 4 Linear, 5 Linear, "

@@ -15,6 +15,7 @@ struct LayerInfo {
   std::string kind{};    // "Linear"
   Index parameters = 0;  // elements that the rank holds, without padding; if the layer is divided, those of the rank's part
   Index whole = 0;       // elements of the undivided layer
+  Index buffers = 0;     // elements among `parameters` that belong to buffers
 
   /// Returns "3 Linear".
   [[nodiscard]] std::string text() const { return path.empty() ? kind : path + ' ' + kind; }
@@ -29,6 +30,7 @@ template <Block Model>
     layer.parameters(path, 0, [&info](const Parameter& parameter) {
       info.parameters += parameter.elements();
       info.whole += parameter.file_elements();
+      if (parameter.is_buffer) info.buffers += parameter.elements();
     });
   });
   return all;
