@@ -28,6 +28,7 @@ class PdpConan(ConanFile):
         "mpi": [True, False],
         "onednn": [True, False],
         "csv": [True, False],
+        "npz": [True, False],
         "cuda": [True, False],
         "nccl": [True, False],
         "separate_compilation": [True, False],
@@ -39,6 +40,7 @@ class PdpConan(ConanFile):
         "mpi": False,
         "onednn": False,
         "csv": False,
+        "npz": False,
         "cuda": False,
         "nccl": False,
         "separate_compilation": True,
@@ -81,7 +83,7 @@ class PdpConan(ConanFile):
             self.requires("openmpi/[>=4 <6]")
 
     def system_requirements(self):
-        # Conan Center has no recipes for these, so they come from the system. apt-get is asked on Debian and Ubuntu only.
+        # Conan Center has no recipes for most of these, so they come from the system. apt-get is asked on Debian and Ubuntu only.
         if self.options.gloo:
             self.output.info("The option gloo uses the system's Gloo, as Conan Center has none.")
             Apt(self).install(["libgloo-dev"], check=True)
@@ -91,6 +93,9 @@ class PdpConan(ConanFile):
         if self.options.csv:
             self.output.info("The option csv uses the system's libcsv, as Conan Center has none.")
             Apt(self).install(["libcsv-dev"], check=True)
+        if self.options.npz:
+            self.output.info("The option npz uses the system's libzip.")
+            Apt(self).install(["libzip-dev"], check=True)
         if self.options.cuda:
             self.output.info("The option cuda uses the system's CUDA toolkit (12 or newer, with nvcc), as Conan Center has none.")
         if self.options.nccl:
@@ -170,6 +175,8 @@ class PdpConan(ConanFile):
             self._component("onednn", ["pdp"], ["dnnl"])
         if self.options.csv:
             self._component("csv", ["pdp"], ["csv"])
+        if self.options.npz:
+            self._component("npz", ["pdp"], ["zip"])
         # The libraries of these two are not on the linker's default path; pdp-compile.cmake finds them.
         if self.options.cuda:
             self._component("cuda", ["pdp"])

@@ -2,7 +2,7 @@
 # Both pdp's own build and a project that finds an installed pdp include this file.
 
 # Each component comes after those that it needs.
-set(pdp_components launch shm tcp hierarchical safetensors csv mpi gloo nccl cuda onednn)
+set(pdp_components launch shm tcp hierarchical safetensors csv npz mpi gloo nccl cuda onednn)
 
 # The sources of pdp::pdp, and the libraries that they link.
 set(pdp_core_sources core/checkpoint.cpp core/comm.cpp core/cpu.cpp core/data.cpp core/engine.cpp core/inference.cpp core/launch.cpp core/nn.cpp core/plan.cpp core/report.cpp core/rpc.cpp core/train.cpp)
@@ -51,6 +51,12 @@ set(pdp_csv_target LibCsv::LibCsv)
 set(pdp_csv_name "libcsv 3.0 or newer (libcsv-dev)")
 set(pdp_csv_sources csv.cpp)
 set(pdp_csv_libraries pdp::pdp LibCsv::LibCsv)
+
+set(pdp_npz_package LibZip 1.7 MODULE)
+set(pdp_npz_target LibZip::LibZip)
+set(pdp_npz_name "libzip 1.7 or newer (libzip-dev)")
+set(pdp_npz_sources npz.cpp)
+set(pdp_npz_libraries pdp::pdp LibZip::LibZip)
 
 set(pdp_mpi_package MPI 3.0 COMPONENTS CXX)
 set(pdp_mpi_target MPI::MPI_CXX)

@@ -642,6 +642,10 @@ set(pdp_csv_headers
     pdp/data/csv.hpp
     pdp/data/source/csv.hpp)
 
+set(pdp_npz_headers
+    pdp/data/npz.hpp
+    pdp/data/source/npz.hpp)
+
 set(pdp_mpi_headers
     pdp/comm/mpi.hpp
     pdp/comm/mpi/calls.hpp

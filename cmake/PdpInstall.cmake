@@ -26,7 +26,7 @@ write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version
 install(
   FILES "${CMAKE_CURRENT_BINARY_DIR}/pdp-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/pdp-config-version.cmake"
         "${CMAKE_CURRENT_LIST_DIR}/PdpComponents.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindAsio.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindNCCL.cmake"
-        "${CMAKE_CURRENT_LIST_DIR}/FindoneDNN.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindLibCsv.cmake"
+        "${CMAKE_CURRENT_LIST_DIR}/FindoneDNN.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindLibCsv.cmake" "${CMAKE_CURRENT_LIST_DIR}/FindLibZip.cmake"
   DESTINATION "${pdp_cmake_dir}")
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/src/" DESTINATION "${PDP_SOURCE_DIR}")
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/examples/data/mnist" DESTINATION "${CMAKE_INSTALL_DATADIR}/pdp")

@@ -99,6 +99,7 @@ look() {
   need libcli11-dev "CLI11 2.1 or newer" has_header CLI/CLI.hpp
   need libdnnl-dev "oneDNN 2.0 or newer" has_header oneapi/dnnl/dnnl.h
   need libcsv-dev "libcsv 3.0 or newer" has_header csv.h
+  need libzip-dev "libzip 1.7 or newer" has_header zip.h
   need catch2 "Catch2 2.13.10 or newer" has_catch
   if $ci; then
     need clang-16 "clang 16" has clang++-16

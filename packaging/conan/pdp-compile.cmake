@@ -30,7 +30,7 @@ function(pdp_compile_components)
     endif()
     set_target_properties(${target} PROPERTIES pdp_compiled TRUE)
 
-    if(component MATCHES "^(gloo|nccl|cuda|onednn|csv)$")  # libraries of the system
+    if(component MATCHES "^(gloo|nccl|cuda|onednn|csv|npz)$")  # libraries of the system
       if(component STREQUAL "cuda" AND NOT CMAKE_CUDA_COMPILER)
         message(FATAL_ERROR "The component cuda of pdp has a source in CUDA C++: say project(... LANGUAGES CXX CUDA), or enable_language(CUDA), before find_package(pdp).")
       endif()
@@ -47,7 +47,7 @@ function(pdp_compile_components)
       pdp_compile(${component} "${source_dir}" library)
       set_property(TARGET ${target} APPEND PROPERTY INTERFACE_LINK_LIBRARIES "${library}")
     endif()
-    if(component MATCHES "^(core|launch|shm|tcp|hierarchical|safetensors|csv|gloo)$")
+    if(component MATCHES "^(core|launch|shm|tcp|hierarchical|safetensors|csv|npz|gloo)$")
       string(TOUPPER ${component} upper)
       set_property(TARGET ${target} APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS PDP_SEPARATE_${upper})
     endif()

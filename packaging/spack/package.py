@@ -82,6 +82,7 @@ class Pdp(CMakePackage, CudaPackage):
             self.define_from_variant("PDP_WITH_ONEDNN", "onednn"),
             # Spack has no package of libcsv.
             self.define("PDP_WITH_CSV", False),
+            self.define("PDP_WITH_NPZ", False),
             self.define_from_variant("PDP_BUILD_TOOLS", "tools"),
             self.define("PDP_BUILD_BENCH", False),
             self.define("PDP_BUILD_EXAMPLES", False),

@@ -2,7 +2,7 @@
 # Creates pdp's Conan package without a network, checks what the recipe refuses, and builds and runs programs that use the package:
 #   packaging/tests/conan.sh
 # The dependencies come from conan-index, whose recipes find the packages of Debian. Needs Conan 2, g++ 12 and Ninja; clang++-16, Gloo, Open MPI,
-# oneDNN, libcsv and nvcc are used if they are installed. Exits with 77 if Conan is not installed.
+# oneDNN, libcsv, libzip and nvcc are used if they are installed. Exits with 77 if Conan is not installed.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
@@ -147,8 +147,8 @@ option tcp=False shm=False
 logged "2 ranks of thread, loss"
 not_logged "openssl/"
 
-packages=(libgloo-dev libopenmpi-dev libdnnl-dev libcsv-dev)
-options=(gloo mpi onednn csv)
+packages=(libgloo-dev libopenmpi-dev libdnnl-dev libcsv-dev libzip-dev)
+options=(gloo mpi onednn csv npz)
 all=()
 for index in "${!options[@]}"; do
   name=${options[index]}
@@ -174,13 +174,18 @@ for index in "${!options[@]}"; do
       ldd "$(find "$test_package/build" -type f -name train -executable)" >"$work/log"
       logged libcsv
       ;;
+    npz)
+      logged "The option npz uses the system's libzip."
+      ldd "$(find "$test_package/build" -type f -name train -executable)" >"$work/log"
+      logged libzip
+      ;;
   esac
 done
 option separate_compilation=False "${all[@]}"
 logged "2 ranks of hierarchical, loss"
 not_logged "pdp_core_compiled"
 for setting in "${all[@]}"; do
-  [[ $setting == onednn=True || $setting == csv=True ]] || logged "ranks of ${setting%=True}, loss"
+  [[ $setting == onednn=True || $setting == csv=True || $setting == npz=True ]] || logged "ranks of ${setting%=True}, loss"
 done
 
 # ---- Programs of other projects --------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ trains() {
     name=${module#pdp-}
     case $name in
       pdp) logs "$work/train" --threads 2 ;;
-      onednn | csv) continue ;;
+      onednn | csv | npz) continue ;;
       mpi) logs "$work/train" --comm mpi ;;
       *) logs "$work/train" --ranks 2 --comm "$name" ;;
     esac
@@ -86,7 +86,7 @@ read -r -a flags <<<"$(pkg-config --cflags --libs pdp)"
 [[ " ${flags[*]} " != *" -lcrypto "* ]] || fail "pdp.pc links libcrypto, which only the components of processes need"
 
 optional=()
-for module in pdp-gloo pdp-mpi pdp-onednn pdp-csv; do
+for module in pdp-gloo pdp-mpi pdp-onednn pdp-csv pdp-npz; do
   if has "$module"; then optional+=("$module"); else echo "left out: $module, which is not installed"; fi
 done
 trains g++ pdp pdp-shm pdp-tcp pdp-hierarchical "${optional[@]}"

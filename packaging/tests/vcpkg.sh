@@ -78,6 +78,7 @@ add gloo libgloo-dev
 add mpi libopenmpi-dev
 add onednn libdnnl-dev
 add csv libcsv-dev
+add npz libzip-dev
 if command -v nvcc >/dev/null; then
   features+=(cuda) components+=(cuda)
   if [[ -e $(dirname "$(dirname "$(realpath "$(command -v nvcc)")")")/include/nccl.h ]]; then features+=(nccl) components+=(nccl); fi

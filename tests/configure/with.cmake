@@ -42,7 +42,7 @@ endif()
 
 # If a library is missing, a component that is AUTO is left out, and one that is ON is an error.
 foreach(case IN ITEMS "TCP;tcp;Asio;standalone Asio 1.22 or newer .libasio-dev." "ONEDNN;onednn;oneDNN;oneDNN 2.0 or newer .libdnnl-dev."
-                      "GLOO;gloo;Gloo;Gloo .libgloo-dev." "CSV;csv;LibCsv;libcsv 3.0 or newer .libcsv-dev." "MPI;mpi;MPI;an MPI library .libopenmpi-dev or libmpich-dev."
+                      "GLOO;gloo;Gloo;Gloo .libgloo-dev." "CSV;csv;LibCsv;libcsv 3.0 or newer .libcsv-dev." "NPZ;npz;LibZip;libzip 1.7 or newer .libzip-dev." "MPI;mpi;MPI;an MPI library .libopenmpi-dev or libmpich-dev."
                       "CUDA;cuda;CUDAToolkit;the CUDA toolkit 12 or newer" "NCCL;nccl;NCCL;the CUDA toolkit and NCCL 2.27 or newer")
   list(POP_FRONT case upper component package text)
   set(hidden CMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
@@ -75,7 +75,7 @@ get_cmake_property(after VARIABLES)
 get_cmake_property(cache_after CACHE_VARIABLES)
 # The command project sets CMAKE_PROJECT_VERSION in every subdirectory that calls it.
 list(REMOVE_ITEM cache_after ${cache_before})
-list(FILTER cache_after EXCLUDE REGEX "^(PDP_|pdp_|CMAKE_DISABLE|CMAKE_PROJECT_VERSION|(Asio|oneDNN|LibCsv|Gloo|nlohmann_json|Eigen3|fmt|OPENSSL|ZLIB|PKG|FIND_PACKAGE_MESSAGE_DETAILS|pkgcfg|_?__pkg|_OPENSSL|prefix_result)_?|(around|pdp)_)")
+list(FILTER cache_after EXCLUDE REGEX "^(PDP_|pdp_|CMAKE_DISABLE|CMAKE_PROJECT_VERSION|(Asio|oneDNN|LibCsv|LibZip|Gloo|nlohmann_json|Eigen3|fmt|OPENSSL|ZLIB|PKG|FIND_PACKAGE_MESSAGE_DETAILS|pkgcfg|_?__pkg|_OPENSSL|prefix_result)_?|(around|pdp)_)")
 list(REMOVE_ITEM after ${before} before cache_before expected ${cache_after})
 list(FILTER after EXCLUDE REGEX "${expected}")
 get_cmake_property(cached CACHE_VARIABLES)

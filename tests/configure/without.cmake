@@ -3,7 +3,7 @@
 # Every target that lacks its library must be left out.
 cmake_minimum_required(VERSION 3.25)
 
-foreach(package Asio OpenSSL nlohmann_json Gloo CUDAToolkit NCCL oneDNN LibCsv)
+foreach(package Asio OpenSSL nlohmann_json Gloo CUDAToolkit NCCL oneDNN LibCsv LibZip)
   list(APPEND hidden -D CMAKE_DISABLE_FIND_PACKAGE_${package}=ON)
 endforeach()
 # Lets CMake search for MPI and not find it. It then defines a target that it would not define without the search.
@@ -22,7 +22,7 @@ execute_process(
 if(NOT result EQUAL 0)
   message(FATAL_ERROR "pdp cannot be configured without what is optional:\n${said}")
 endif()
-foreach(target launch shm tcp safetensors csv mpi gloo nccl cuda onednn)
+foreach(target launch shm tcp safetensors csv npz mpi gloo nccl cuda onednn)
   if(NOT said MATCHES "pdp::${target} is left out: ")
     message(FATAL_ERROR "pdp::${target} is not left out, though what it needs is not there:\n${said}")
   endif()

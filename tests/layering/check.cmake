@@ -5,7 +5,7 @@
 #     include cuda/. A room includes no header directly under pdp/.
 #   - Headers of pdp are included as <pdp/...> and exist.
 #   - A header that includes no other header of pdp includes core/requirements.hpp, so that every program reads it first.
-#   - A header needs at most one optional component. The libraries of the components are OpenSSL (launch), Asio (tcp), JSON (safetensors), libcsv (csv), MPI,
+#   - A header needs at most one optional component. The libraries of the components are OpenSSL (launch), Asio (tcp), JSON (safetensors), libcsv (csv), libzip (npz), MPI,
 #     Gloo, CUDA, NCCL and oneDNN.
 #   - No header of inference/ reaches one of launch/, since a program that only predicts starts no ranks.
 #   - The umbrella pdp/pdp.hpp includes at most 30 headers, which are the public ones, and reaches none that needs an optional component.

@@ -5,7 +5,7 @@
 #   includes_H        the headers of pdp that H includes directly, except those in definitions_H
 #   definitions_H     the source.hpp files that H includes; only in header-only mode unless H is itself a source.hpp
 #   quoted_H          the files that H includes in quotes
-#   needs_H           the optional components (launch, tcp, safetensors, csv, mpi, gloo, cuda, nccl, onednn) whose library H includes directly
+#   needs_H           the optional components (launch, tcp, safetensors, csv, npz, mpi, gloo, cuda, nccl, onednn) whose library H includes directly
 macro(pdp_scan_includes include_dir)
   string(REGEX REPLACE "([[*?])" "[\\1]" include_glob "${include_dir}")  # a folder may be named [b]
   file(GLOB_RECURSE pdp_all_headers RELATIVE "${include_dir}" "${include_glob}/pdp/*.hpp")
@@ -34,6 +34,8 @@ macro(pdp_scan_includes include_dir)
         list(APPEND needs_${header} safetensors)
       elseif(line MATCHES "include[ \t]*<csv\\.h>")
         list(APPEND needs_${header} csv)
+      elseif(line MATCHES "include[ \t]*<zip\\.h>")
+        list(APPEND needs_${header} npz)
       elseif(line MATCHES "include[ \t]*<mpi\\.h>")
         list(APPEND needs_${header} mpi)
       elseif(line MATCHES "include[ \t]*<gloo/")
@@ -87,7 +89,7 @@ endmacro()
 # pdp_classify_headers(<include dir>): sets pdp_headers, pdp_<component>_headers for each optional component, and pdp_kernel_headers, as
 # cmake/PdpHeaders.cmake does. A header needs the components that its definitions need. A header that needs several components goes to the
 # list of tcp; check.cmake rejects it.
-set(pdp_header_lists headers launch_headers tcp_headers safetensors_headers csv_headers mpi_headers gloo_headers nccl_headers cuda_headers onednn_headers kernel_headers)
+set(pdp_header_lists headers launch_headers tcp_headers safetensors_headers csv_headers npz_headers mpi_headers gloo_headers nccl_headers cuda_headers onednn_headers kernel_headers)
 function(pdp_classify_headers include_dir)
   pdp_scan_includes("${include_dir}")
   foreach(header IN LISTS pdp_all_headers)

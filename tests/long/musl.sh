@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the headers for musl, the C library of Alpine Linux, with the clang, libc++ and musl of the PyPI package ziglang. Headers that need
-# CUDA, NCCL, MPI, Gloo, oneDNN or libcsv are left out.
+# CUDA, NCCL, MPI, Gloo, oneDNN, libcsv or libzip are left out.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/../.."
 
@@ -29,7 +29,7 @@ for name in asm openssl; do
 done
 
 (cd include && find pdp -name '*.hpp' ! -path 'pdp/cuda/*' ! -path '*/cuda_thread*' ! -path '*/nccl*' ! -path '*/gloo*' ! -path '*/mpi*' \
-  ! -path '*/onednn*' ! -path '*/csv*') | sort | sed 's/.*/#include <&>/' >"$work/headers.cpp"
+  ! -path '*/onednn*' ! -path '*/csv*' ! -path '*/npz*') | sort | sed 's/.*/#include <&>/' >"$work/headers.cpp"
 count=$(wc -l <"$work/headers.cpp")
 cat >>"$work/headers.cpp" <<'CPP'
 #include "headers/use.hpp"

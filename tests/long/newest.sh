@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the headers and the examples against the newest fmt, Asio, Eigen, CLI11 and JSON for Modern C++ in Debian, with g++ and, if it is
-# installed, clang 16. Headers that need CUDA, NCCL, MPI, Gloo, oneDNN or libcsv are left out. Downloads the packages from this machine's Debian mirror
+# installed, clang 16. Headers that need CUDA, NCCL, MPI, Gloo, oneDNN, libcsv or libzip are left out. Downloads the packages from this machine's Debian mirror
 # and unpacks them to a temporary folder.
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/../.."
@@ -62,7 +62,7 @@ printf '%s\n' "${newest[@]}"
 
 # Headers that need further libraries are left to other tests.
 (cd include && find pdp -name '*.hpp' ! -path 'pdp/cuda/*' ! -path '*/cuda_thread*' ! -path '*/nccl*' ! -path '*/gloo*' ! -path '*/mpi*' \
-  ! -path '*/onednn*' ! -path '*/csv*') | sort | sed 's/.*/#include <&>/' >"$work/headers.cpp"
+  ! -path '*/onednn*' ! -path '*/csv*' ! -path '*/npz*') | sort | sed 's/.*/#include <&>/' >"$work/headers.cpp"
 sources=("$work/headers.cpp" examples/*.cpp examples/common/*.cpp)
 
 include=$work/root/usr/include

@@ -62,7 +62,7 @@ else()
   stops("pdp needs clang 16 or newer" "${requirements}" -std=c++20 -U__clang_major__ -D__clang_major__=15)
 endif()
 foreach(header IN ITEMS pdp/pdp.hpp pdp/comm/shm.hpp pdp/comm/tcp.hpp pdp/comm/hierarchical.hpp pdp/comm/mpi.hpp pdp/comm/gloo.hpp pdp/rpc/run.hpp
-                        pdp/checkpoint/safetensors.hpp pdp/data/safetensors.hpp pdp/data/csv.hpp pdp/cpu/onednn.hpp pdp/cuda/device.hpp pdp/comm/nccl.hpp)
+                        pdp/checkpoint/safetensors.hpp pdp/data/safetensors.hpp pdp/data/csv.hpp pdp/data/npz.hpp pdp/cpu/onednn.hpp pdp/cuda/device.hpp pdp/comm/nccl.hpp)
   stops("pdp needs C++20 or newer" "${header}" ${foreign} -std=c++17)
 endforeach()
 
@@ -73,6 +73,7 @@ set(files_of_zlib zlib.h)
 set(files_of_fmt fmt)
 set(files_of_JSON nlohmann)
 set(files_of_libcsv csv.h)
+set(files_of_libzip zip.h)
 set(files_of_OpenSSL openssl)
 set(files_of_Asio asio asio.hpp)
 set(files_of_Gloo gloo)
@@ -117,6 +118,7 @@ foreach(case IN ITEMS
         "pdp/rpc/timeline.hpp;fmt;pdp needs fmt 9 or newer (Debian: libfmt-dev)"
         "pdp/data/safetensors.hpp;JSON;safetensors files need JSON for Modern C++ (Debian: nlohmann-json3-dev)"
         "pdp/data/csv.hpp;libcsv;CSV files need libcsv 3 (Debian: libcsv-dev)"
+        "pdp/data/npz.hpp;libzip;.npz files need libzip 1.7 (Debian: libzip-dev)"
         "pdp/comm/shm.hpp;OpenSSL;ranks that are processes need OpenSSL's libcrypto (Debian: libssl-dev)"
         "pdp/comm/tcp.hpp;Asio;pdp over TCP needs standalone Asio (Debian: libasio-dev)"
         "pdp/comm/hierarchical.hpp;Asio;pdp over TCP needs standalone Asio (Debian: libasio-dev)"

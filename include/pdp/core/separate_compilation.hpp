@@ -7,7 +7,7 @@
 ///
 /// - PDP_SEPARATE_COMPILATION leaves them out of every header. The program then also compiles src/core/*.cpp. If its ranks are processes,
 ///   it compiles src/launch.cpp and the source of each backend that it uses, such as src/tcp.cpp. If it reads or writes safetensors files,
-///   it compiles src/safetensors.cpp, and if it reads CSV files, src/csv.cpp.
+///   it compiles src/safetensors.cpp; for CSV files src/csv.cpp, and for .npz files src/npz.cpp.
 /// - PDP_SEPARATE_CORE leaves out the definitions of src/core, PDP_SEPARATE_LAUNCH those that start processes, and PDP_SEPARATE_TCP and its
 ///   siblings those of one backend or file format. CMake's targets define these macros and link libraries with the definitions: pdp::pdp
 ///   defines PDP_SEPARATE_CORE, and pdp::tcp also PDP_SEPARATE_LAUNCH and PDP_SEPARATE_TCP.
@@ -21,6 +21,7 @@
 #define PDP_SEPARATE_HIERARCHICAL 1
 #define PDP_SEPARATE_SAFETENSORS 1
 #define PDP_SEPARATE_CSV 1
+#define PDP_SEPARATE_NPZ 1
 #define PDP_SEPARATE_GLOO 1
 #define PDP_INLINE
 #else

@@ -21,6 +21,9 @@
 #ifdef WITH_CSV
 #include <pdp/data/csv.hpp>
 #endif
+#ifdef WITH_NPZ
+#include <pdp/data/npz.hpp>
+#endif
 
 #include <span>
 #include <stdexcept>
@@ -60,6 +63,10 @@ void train(pdp::comm::Any& world) {
   constexpr std::string_view file = "a,b\n1,2\n";
   const pdp::data::Input input{std::as_bytes(std::span{file})};
   if (pdp::data::read_csv<float>(input, {.targets = {"b"}}).size() != 1) throw std::runtime_error{"a CSV file is not read"};
+#endif
+#ifdef WITH_NPZ
+  const pdp::data::Npz nothing{pdp::data::Input{std::span<const std::byte>{}}};
+  if (!nothing.names().empty()) throw std::runtime_error{"an empty .npz file has arrays"};
 #endif
   const auto samples = pdp::data::make_classification({.samples = 5'000, .width = 16, .classes = 4, .seed = 1});
   pdp::Trainer trainer{world, pdp::strategy::DataParallel{}, classifier, {.global_batch = 50, .seed = 1}};

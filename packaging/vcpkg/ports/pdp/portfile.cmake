@@ -17,6 +17,7 @@ vcpkg_check_features(
         gloo   PDP_WITH_GLOO
         mpi    PDP_WITH_MPI
         nccl   PDP_WITH_NCCL
+        npz    PDP_WITH_NPZ
         onednn PDP_WITH_ONEDNN
         shm    PDP_WITH_SHM
         tcp    PDP_WITH_TCP
