@@ -105,7 +105,8 @@ struct CallArguments {
   std::vector<std::int64_t> checkpoint{};  // options, as numbers
   bool validates = false;                  // there is a validation set
   std::vector<std::int64_t> metrics{};     // hashes of their names
-  Index callbacks = 0;                     // their number
+  std::vector<std::int64_t> training_metrics{};
+  Index callbacks = 0;  // their number
   double learning_rate_factor = 1;
 };
 

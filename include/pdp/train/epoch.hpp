@@ -28,8 +28,10 @@ struct Epoch {
   double seconds = 0;                      // without the validation
   double learning_rate = 0;                // of the last step; for an optimizer without a member `lr`, the factor of the schedule
   std::optional<Evaluation> validation{};  // after the epoch, if fit() was given a validation set
+  std::optional<Evaluation> training{};    // of the training set after the epoch, if fit() was given metrics of it
 
-  /// Returns "loss" or "accuracy" of the training, "validation loss", "validation accuracy", or the number of the metric of this name.
+  /// Returns "loss" or "accuracy" of the training batches, "validation loss", "validation accuracy", or the number of the metric of this
+  /// name. Results of the training set after the epoch are "training loss", "training accuracy", and "training " before a metric's name.
   /// Throws ConfigError, with the names that there are, if there is none or if it has several numbers.
   [[nodiscard]] double value(std::string_view name) const;
   /// Whether a higher value of that name is better.

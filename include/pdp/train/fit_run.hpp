@@ -13,10 +13,12 @@
 #include <pdp/comm/operation.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
+#include <pdp/data/dataset_view.hpp>
 #include <pdp/data/loader.hpp>
 #include <pdp/data/per_rank.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/metric/any.hpp>
 #include <pdp/train/callback.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
@@ -58,7 +60,8 @@ class FitRun final : private FitContext {
       }
       Epoch& epoch = history.emplace_back(run.end());
       epoch.learning_rate = learning_rate_of(trainer_.task_, trainer_.engine_.steps() - 1, at.rate_factor);
-      if (options_.validation) epoch.validation = validate();
+      if (!options_.training_metrics.empty()) epoch.training = evaluate(data::AnyDataset{&data}, options_.training_metrics);
+      if (options_.validation) epoch.validation = evaluate(options_.validation, options_.metrics);
       next = answer_of(on_epoch, std::as_const(epoch));
       const Next others = call([&](const Callback& callback) { return callback(epoch, *this); });
       next = agree(std::max({next, others, run.ends() ? Next::stop : Next::proceed}), epochs_answer);
@@ -122,10 +125,11 @@ class FitRun final : private FitContext {
     return {{batch.x.data(), batch.rows, as_index(batch.x.size()) / std::max<Index>(batch.rows, 1)}, batch.y};
   }
 
-  [[nodiscard]] Evaluation validate() {
-    const auto& set = options_.validation.template with_targets<Target>();
-    if (options_.validation.is_per_rank()) return trainer_.evaluate(data::PerRank{set}, options_.metrics);
-    return trainer_.evaluate(set, options_.metrics);
+  /// Evaluates a dataset. All datasets go through the same type, so that one evaluation is compiled.
+  [[nodiscard]] Evaluation evaluate(const data::AnyDataset& of, std::span<const metric::Any> metrics) {
+    const auto& set = of.template with_targets<Target>();
+    if (of.is_per_rank()) return trainer_.evaluate(data::PerRank{set}, metrics);
+    return trainer_.evaluate(set, metrics);
   }
   /// Calls all callbacks. Returns `stop` if one answers so.
   template <class F>

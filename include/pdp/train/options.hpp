@@ -52,7 +52,10 @@ struct FitOptions {
   CheckpointOptions checkpoint{};
   data::AnyDataset validation{};       // a pointer to the dataset that is evaluated after each epoch; borrowed
   std::vector<metric::Any> metrics{};  // of the validation set
-  std::vector<Callback> callbacks{};   // called in this order after each epoch
+  /// Metrics of the training set, which is evaluated after each epoch if there are some: without random changes of samples, with the
+  /// parameters that the epoch ends with. That takes the time of a forward pass of the whole set.
+  std::vector<metric::Any> training_metrics{};
+  std::vector<Callback> callbacks{};  // called in this order after each epoch
 };
 
 namespace detail {

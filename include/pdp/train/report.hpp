@@ -92,9 +92,12 @@ class Report {
     is_written_ = false;
   }
   /// Call it after each epoch, as fit() passes it to on_epoch.
-  /// The results of a validation become metrics.
+  /// The results of a validation, and the metrics of the training set, become metrics.
   void epoch(const Epoch& epoch) {
     page_.record.epoch({epoch.number, epoch.loss, epoch.accuracy, epoch.seconds});
+    if (epoch.training)
+      for (const metric::Result& each : epoch.training->metrics)
+        if (each.values.size() == 1) metric("training " + each.name, each.value());
     if (!epoch.validation) return;
     metric("validation loss", epoch.validation->mean_loss());
     if (has_accuracy) metric("validation accuracy", epoch.validation->accuracy());

@@ -208,6 +208,7 @@ PDP_INLINE Agreement detail::agreement_of(const CallArguments& given) {
   agreement.all("options of checkpoints", given.checkpoint);
   agreement.number("validation set", given.validates ? Index{1} : Index{0}, "give one on all ranks, or on none");
   agreement.all("metrics", given.metrics, "give the same metrics in the same order on all ranks");
+  agreement.all("training_metrics", given.training_metrics, "give the same metrics in the same order on all ranks");
   agreement.number("callbacks", given.callbacks, "give the same number on all ranks; a callback can look at its rank");
   agreement.number("learning_rate_factor", given.learning_rate_factor);
   return agreement;

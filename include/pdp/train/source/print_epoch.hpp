@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 
 #include <pdp/core/error.hpp>
 #include <pdp/core/finite.hpp>
@@ -17,10 +18,15 @@ PDP_INLINE std::string decimal(double value) { return is_finite(value) ? fmt::fo
 
 PDP_INLINE std::string epoch_line(const Epoch& epoch) {
   std::string line = fmt::format("### Epoch {} || loss {} || performance {}", epoch.number, decimal(epoch.loss), decimal(epoch.accuracy));
-  if (!epoch.validation) return line;
-  line += fmt::format(" || validation loss {}", decimal(epoch.validation->mean_loss()));
-  for (const metric::Result& each : epoch.validation->metrics)
-    if (each.values.size() == 1) line += fmt::format(" || {} {}", each.name, decimal(each.value()));
+  const auto add_metrics = [&line](const Evaluation& of, std::string_view before) {
+    for (const metric::Result& each : of.metrics)
+      if (each.values.size() == 1) line += fmt::format(" || {}{} {}", before, each.name, decimal(each.value()));
+  };
+  if (epoch.training) add_metrics(*epoch.training, "training ");
+  if (epoch.validation) {
+    line += fmt::format(" || validation loss {}", decimal(epoch.validation->mean_loss()));
+    add_metrics(*epoch.validation, "");
+  }
   return line;
 }
 

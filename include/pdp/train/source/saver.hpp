@@ -58,7 +58,13 @@ PDP_INLINE CallArguments detail::arguments_of(CallArguments of_data, const FitOp
   of_data.shuffle = fit.shuffle;
   of_data.checkpoint = numbers_of(fit.checkpoint);
   of_data.validates = static_cast<bool>(fit.validation);
-  for (const metric::Any& each : fit.metrics) of_data.metrics.push_back(static_cast<std::int64_t>(random::hash(each.name())));
+  const auto hashes = [](const std::vector<metric::Any>& metrics) {
+    std::vector<std::int64_t> names;
+    for (const metric::Any& each : metrics) names.push_back(static_cast<std::int64_t>(random::hash(each.name())));
+    return names;
+  };
+  of_data.metrics = hashes(fit.metrics);
+  of_data.training_metrics = hashes(fit.training_metrics);
   of_data.callbacks = as_index(fit.callbacks.size());
   return of_data;
 }
