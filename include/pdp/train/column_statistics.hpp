@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@
 #include <pdp/data/sampler.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/train/agreement.hpp>
+#include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_chunks.hpp>
 
 namespace pdp {
@@ -38,6 +40,9 @@ void check_all_finite(std::span<const float> rows, std::span<const Index> sample
 /// Appends the moments of parts to a list of numbers, and returns the merged moments of such a list.
 void append(std::vector<double>& numbers, const data::ColumnMoments& moments);
 [[nodiscard]] data::ColumnMoments merged(std::span<const double> numbers, Index samples, Index columns);
+/// Returns the merged moments of shares. `ranks`: for each rank its share, the samples of its part, and their moments. If several ranks
+/// have a share, the first one counts.
+[[nodiscard]] data::ColumnMoments merged_shares(std::span<const double> ranks, int shares, Index columns);
 
 /// Returns the moments of a part of a dataset.
 template <data::Dataset D>
@@ -66,8 +71,6 @@ template <comm::Communicator C, data::Dataset D, class Dev = cpu::Cpu>
 [[nodiscard]] data::ColumnStatistics column_statistics(C& world, const D& set, const Dev& device = {}) {
   static_assert(!comm::HasDeviceBuffers<C> || !Dev::uses_host_memory,
                 "pdp: this communicator takes device memory; give column_statistics the device as its third argument");
-  static_assert(!data::is_per_rank<D>,
-                "pdp: column_statistics reads a dataset that each rank has as a whole, but this one is a data::PerRank");
   const Index columns = set.sample_shape().elements();
   if (world.size() > 1) {
     Agreement agreement;
@@ -95,6 +98,40 @@ template <comm::Communicator C, data::Dataset D, class Dev = cpu::Cpu>
   calls.broadcast(std::as_writable_bytes(std::span{statistics.mean}), 0);
   calls.broadcast(std::as_writable_bytes(std::span{statistics.deviation}), 0);
   return statistics;
+}
+
+/// Returns the same of all parts of a dataset together. Each rank reads its part. All ranks return the same bits, which depend in their
+/// last places on the division. On one rank, PerRank{set} gives the bits of set.
+///
+/// `share`: that of this rank, as Trainer::share() returns it, if several ranks have the same part, as in a pipeline. Default: each rank
+/// has a part of its own. Throws ConfigError on every rank if all parts are empty, if samples differ in size, or if ranks with the same
+/// share have different parts; and FileError as above.
+template <comm::Communicator C, data::Dataset D, class Dev = cpu::Cpu>
+[[nodiscard]] data::ColumnStatistics column_statistics(C& world, const data::PerRank<D>& set, const Dev& device = {},
+                                                       std::optional<data::Shard> share = {}) {
+  static_assert(!comm::HasDeviceBuffers<C> || !Dev::uses_host_memory,
+                "pdp: this communicator takes device memory; give column_statistics the device as its third argument");
+  const data::Shard own_share = share.value_or(data::Shard{world.rank(), world.size()});
+  checkpoint::on_every_rank(world, device, [&] { data::check_shard(own_share); });
+  const Index columns = set.sample_shape().elements();
+  if (world.size() > 1) {
+    Agreement agreement;
+    agreement.number("values in a sample", columns);
+    agreement.number("number of shares", Index{own_share.count});
+    agreement.check(world, device);
+  }
+  const detail::DataDivision division = detail::division_of(world, device, set, own_share, 0);
+  detail::check_has_values(division.samples, set.sample_shape());
+  std::vector<double> own{static_cast<double>(own_share.index), static_cast<double>(set.size())};
+  checkpoint::on_every_rank(world, device, [&] {
+    data::ColumnMoments moments{columns};
+    for (int part = 0; part < detail::statistics_parts; ++part) moments.merge(detail::moments_of(set, part));
+    detail::append(own, moments);
+  });
+  engine::HostCalls calls{world, device};
+  std::vector<double> all(own.size() * as_size(world.size()));
+  calls.all_gather(std::span<const double>{own}, std::span{all});
+  return detail::merged_shares(all, own_share.count, columns).statistics();
 }
 
 /// Adds statistics to the values of a checkpoint (Trainer::values), as `name`.samples, `name`.mean and `name`.deviation. A program that

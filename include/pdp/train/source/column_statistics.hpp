@@ -57,6 +57,20 @@ PDP_INLINE data::ColumnMoments detail::merged(std::span<const double> numbers, I
   return all;
 }
 
+PDP_INLINE data::ColumnMoments detail::merged_shares(std::span<const double> ranks, int shares, Index columns) {
+  const std::size_t of_rank = 2 + 2 * as_size(columns);
+  data::ColumnMoments all{columns};
+  for (int share = 0; share < shares; ++share) {
+    for (std::size_t at = 0; at < ranks.size(); at += of_rank) {
+      if (ranks[at] != static_cast<double>(share)) continue;
+      const auto mean = ranks.subspan(at + 2, as_size(columns)), squares = ranks.subspan(at + 2 + as_size(columns), as_size(columns));
+      all.merge({static_cast<Index>(ranks[at + 1]), {mean.begin(), mean.end()}, {squares.begin(), squares.end()}});
+      break;
+    }
+  }
+  return all;
+}
+
 namespace detail {
 
 /// Returns numbers as one text, in the shortest form from which the same bits can be read.
