@@ -13,7 +13,8 @@ using pdp::Matrix;
 using pdp::cpu::Cpu;
 using pdp::loss::MeanSquaredError;
 
-static_assert(pdp::loss::Loss<MeanSquaredError, Cpu, float>);
+static_assert(pdp::loss::Loss<MeanSquaredError, Cpu, float> && pdp::loss::Loss<MeanSquaredError, Cpu, double>);
+static_assert(std::same_as<pdp::loss::TargetOf<MeanSquaredError, Cpu, double>, double>);
 
 TEST_CASE("MeanSquaredError takes a target as wide as the output and has no accuracy", "[loss]") {
   static_assert(std::same_as<MeanSquaredError::Target, float> && !MeanSquaredError::has_classes);

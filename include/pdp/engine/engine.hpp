@@ -46,7 +46,7 @@ class Engine {
   using T = typename P::compute;
   using Gradient = typename Worker::Gradient;
   using Input = typename Worker::Input;
-  using Target = typename Loss::Target;
+  using Target = typename Worker::Target;
   using StepBatch = typename Worker::StepBatch;
   using Reduced = typename P::reduce;
   static constexpr bool has_masters = Worker::Stage::has_masters;

@@ -18,7 +18,7 @@ namespace pdp::engine {
 template <class Loss, class T, class D>
 class RowLoss {
   using Gradient = Accumulated<T>;
-  using Target = typename Loss::Target;
+  using Target = loss::TargetOf<Loss, D, T>;
   static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>;
 
  public:

@@ -36,7 +36,7 @@ class Worker {
   using T = typename P::compute;
   using Gradient = Accumulated<T>;   // of parameters; also the type of masters and of the optimizer state
   using Input = typename P::master;  // of a sample, and of a prediction
-  using Target = typename Loss::Target;
+  using Target = loss::TargetOf<Loss, D, T>;
   using StepBatch = Batch<Input, Target>;
   using Slot = nn::Slot<T>;
   using Stage = nn::Stage<Model, D, T>;

@@ -8,29 +8,54 @@
 
 namespace pdp::loss {
 
-/// A loss of a model's output against targets, row by row. `Target` is the element type of targets; target_elements(outputs) returns how
-/// many of them the target of a sample has, for a model with that many outputs. A call adds the results of all rows to `sums`. It computes
-/// the gradient multiplied by `*scale` (one over the global number of rows, times the loss scale), so later reductions are plain sums. It
-/// computes no gradient if `gradient` is empty.
+namespace detail {
+
+/// Whether a loss of outputs of type T takes targets of this type.
+template <class L, class D, class T, class Target>
+concept Takes = requires(const L& loss, const D& device, Matrix<const T> output, std::span<const Target> targets, const double* scale,
+                         Matrix<T> gradient, LossSums* sums, const Pass& pass) {
+  requires requires { loss(device, output, targets, scale, gradient, sums); } || requires {
+    loss(device, output, targets, scale, gradient, sums, pass);
+  };
+};
+
+template <class L, class D, class T>
+struct TargetOf {};
+template <class L, class D, class T>
+requires requires { typename L::Target; }
+struct TargetOf<L, D, T> {
+  using type = typename L::Target;
+};
+template <class L, class D>
+requires(std::same_as<typename L::Target, float>&& Takes<L, D, double, double>) struct TargetOf<L, D, double> {
+  using type = double;
+};
+
+}  // namespace detail
+
+/// The type in which a loss of outputs of type T takes its targets: L::Target, or double in place of float if T is double and the loss
+/// takes doubles.
+template <class L, class D, class T>
+using TargetOf = typename detail::TargetOf<L, D, T>::type;
+
+/// A loss of a model's output against targets, row by row. `Target` is the element type of targets in datasets; target_elements(outputs)
+/// returns how many of them the target of a sample has, for a model with that many outputs. A call adds the results of all rows to `sums`.
+/// It computes the gradient multiplied by `*scale` (one over the global number of rows, times the loss scale), so later reductions are
+/// plain sums. It computes no gradient if `gradient` is empty.
 ///
 /// A loss may take the Pass as one more argument, for example to compute another loss in evaluations than in steps.
 ///
 /// An optional member check(targets, outputs) throws for wrong targets. It is called with targets in host memory: for a device that cannot
 /// check them, and by Trainer::fit and evaluate, which add the number of the sample to a LabelError.
 template <class L, class D, class T = float>
-concept Loss = std::copyable<L> &&
-    requires(const L& loss, const D& device, Matrix<const T> output, std::span<const typename L::Target> targets, const double* scale,
-             Matrix<T> gradient, LossSums* sums, const Pass& pass) {
-  requires requires { loss(device, output, targets, scale, gradient, sums); } || requires {
-    loss(device, output, targets, scale, gradient, sums, pass);
-  };
+concept Loss = std::copyable<L> && detail::Takes<L, D, T, TargetOf<L, D, T>> && requires(const L& loss) {
   { loss.target_elements(Index{}) } -> std::same_as<Index>;
   { L::has_classes } -> std::convertible_to<bool>;  // whether there is an accuracy
 };
 
 /// Computes a loss, which may take the pass or not.
 template <class L, class D, class T>
-void compute(const L& loss, const D& device, Matrix<const T> output, std::span<const typename L::Target> targets, const double* scale,
+void compute(const L& loss, const D& device, Matrix<const T> output, std::span<const TargetOf<L, D, T>> targets, const double* scale,
              Matrix<T> gradient, LossSums* sums, [[maybe_unused]] const Pass& pass) {
   if constexpr (requires { loss(device, output, targets, scale, gradient, sums, pass); })
     loss(device, output, targets, scale, gradient, sums, pass);
@@ -42,10 +67,9 @@ void compute(const L& loss, const D& device, Matrix<const T> output, std::span<c
 /// rank's own columns. join() computes the loss, and the gradient of the own columns, from the parts of all ranks, one rank's rows after
 /// another's. `first` is the number of the first own column; `columns` counts those of all ranks.
 template <class L, class D, class T = float>
-concept ShardedLoss = Loss<L, D, T> &&
-    requires(const L& loss, const D& device, Matrix<const T> own, Matrix<T> gradient, std::span<const typename L::Target> targets,
-             Index first, Index columns, const double* scale, LossSums* sums, Matrix<Accumulated<T>> out,
-             Matrix<const Accumulated<T>> parts) {
+concept ShardedLoss = Loss<L, D, T> && requires(const L& loss, const D& device, Matrix<const T> own, Matrix<T> gradient,
+                                                std::span<const TargetOf<L, D, T>> targets, Index first, Index columns, const double* scale,
+                                                LossSums* sums, Matrix<Accumulated<T>> out, Matrix<const Accumulated<T>> parts) {
   { L::part_numbers } -> std::convertible_to<Index>;
   loss.part(device, own, targets, first, columns, out);
   loss.join(device, own, targets, first, columns, parts, scale, gradient, sums);

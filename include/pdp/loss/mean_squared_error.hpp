@@ -4,7 +4,7 @@
 
 namespace pdp::loss {
 
-/// The mean over a sample's outputs of (output - target)^2. Targets are vectors as wide as the output.
+/// The mean over a sample's outputs of (output - target)^2. Targets are vectors as wide as the output, of doubles if the output is.
 struct MeanSquaredError {
   using Target = float;
   static constexpr bool has_classes = false;

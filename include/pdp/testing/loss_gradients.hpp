@@ -27,13 +27,13 @@ namespace detail {
 template <class T, class L>
 class LossCheck {
  public:
-  using Target = typename L::Target;
+  using Target = loss::TargetOf<L, cpu::Cpu, T>;
 
-  LossCheck(const L& loss, Index cols, std::span<const Target> targets, const GradientOptions& options)
+  LossCheck(const L& loss, Index cols, std::span<const typename L::Target> targets, const GradientOptions& options)
       : loss_{loss},
         options_{options},
         cols_{cols},
-        targets_{targets},
+        targets_(targets.begin(), targets.end()),
         target_width_{loss.target_elements(cols)},
         scale_{0.75 / static_cast<double>(options.rows)},
         output_{random_values<T>(options.rows * cols, options, "outputs", options.mean, options.deviation)},
@@ -60,7 +60,8 @@ class LossCheck {
     const Matrix<T> gradient = writes ? gradient_.matrix(count, cols_) : Matrix<T>{};
     const Pass pass{.is_training = true, .numbers = &numbers_, .key = random::make_key(options_.seed, "pass"), .first_row = first};
     loss::compute(loss_, cpu_, Matrix<const T>{output_.data() + first * cols_, count, cols_},
-                  targets_.subspan(as_size(first * target_width_), as_size(count * target_width_)), &scale_, gradient, &sums, pass);
+                  std::span<const Target>{targets_}.subspan(as_size(first * target_width_), as_size(count * target_width_)), &scale_,
+                  gradient, &sums, pass);
     return sums;
   }
   std::string sums_fault(const LossSums& sums) {
@@ -89,7 +90,7 @@ class LossCheck {
   const cpu::Cpu cpu_{};
   GradientOptions options_;
   Index cols_;
-  std::span<const Target> targets_;
+  std::vector<Target> targets_;
   Index target_width_;
   double scale_;
   std::vector<T> output_;
