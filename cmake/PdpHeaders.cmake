@@ -143,6 +143,7 @@ set(pdp_headers
     pdp/core/hash.hpp
     pdp/core/label.hpp
     pdp/core/matrix.hpp
+    pdp/core/number_view.hpp
     pdp/core/one_version.hpp
     pdp/core/pass.hpp
     pdp/core/philox.hpp
@@ -531,6 +532,7 @@ set(pdp_headers
     pdp/train/checkpoint_options.hpp
     pdp/train/column_statistics.hpp
     pdp/train/compare.hpp
+    pdp/train/converted.hpp
     pdp/train/data_division.hpp
     pdp/train/dataset_checks.hpp
     pdp/train/dataset_chunks.hpp
@@ -579,6 +581,7 @@ set(pdp_headers
     pdp/train/trainer_guides.hpp
     pdp/train/trainer_parameters.hpp
     pdp/train/trainer_requirements.hpp
+    pdp/train/trainer_state.hpp
     pdp/verify/clock.hpp
     pdp/verify/comparison.hpp
     pdp/verify/describe.hpp

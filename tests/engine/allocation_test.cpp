@@ -10,6 +10,8 @@
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/core/number_view.hpp>
+#include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/optim/grouped.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/hybrid.hpp>
@@ -69,6 +71,23 @@ long allocations_in_a_fit(int ranks, const Strategy& strategy,
   return counts.front();
 }
 
+/// Returns the number of allocations of steps with numbers of the other type than P's, after the first of them, which has fewer rows.
+template <class P>
+long allocations_with_conversions(P precision) {
+  using Other = typename pdp::NumberView<typename P::compute>::Other;
+  constexpr std::size_t rows = 32;
+  const std::vector<Other> x = pdp::testing::normal<Other>(rows * 784, 1), y = pdp::testing::normal<Other>(rows * 10, 2);
+  const std::vector<typename P::compute> same_x(x.begin(), x.end()), same_y(y.begin(), y.end());
+  const pdp::Task task{model, pdp::loss::MeanSquaredError{}, pdp::optim::Adam{}};
+  comm::Self world;
+  pdp::Trainer trainer{world, strategy::Single{}, task, {.global_batch = rows}, precision};
+  for (int step = 0; step < 4; ++step) trainer.step(same_x, same_y);
+  trainer.step(std::span{x}.first(5 * 784), std::span{y}.first(5 * 10));
+  const long before = allocations::count;
+  for (int step = 0; step < 4; ++step) trainer.step(x, y);
+  return allocations::count - before;
+}
+
 template <class Comm, class Strategy>
 long allocations_with_a_late_rank(int ranks, const Strategy& strategy) {
   return allocations_in_a_fit<Comm>(ranks, strategy, {}, pdp::Float32{}, std::chrono::milliseconds{1500});
@@ -94,6 +113,12 @@ TEST_CASE("allocations::count counts operator new, malloc and realloc", "[parall
   CHECK(counted([] {}) == 0);
 }
 
+TEST_CASE("Trainer::step allocates memory for conversions in the first step only", "[parallel][allocation]") {
+  if (!allocations::are_counted) return;
+  CHECK(allocations_with_conversions(pdp::Float32{}) == 0);
+  CHECK(allocations_with_conversions(pdp::Float64{}) == 0);
+}
+
 TEST_CASE("Trainer::fit allocates nothing for the runs of parameter groups", "[parallel][allocation]") {
   if (!allocations::are_counted) return;
   const auto allocations_with_groups = [](const auto& strategy) {
@@ -108,6 +133,7 @@ TEST_CASE("Trainer::fit allocates nothing after the first four steps", "[paralle
   if (!allocations::are_counted) return;
   CHECK(allocations_in_a_fit<comm::Self>(1, strategy::Single{}) == 0);
   CHECK(allocations_in_a_fit<comm::Self>(1, strategy::Single{.accumulate = 3}) == 0);
+  CHECK(allocations_in_a_fit<comm::Thread>(2, strategy::DataParallel{}, {}, pdp::Float64{}) == 0);
   for (const int ranks : {2, 3}) {
     CHECK(allocations_in_a_fit<comm::Thread>(ranks, strategy::DataParallel{}) == 0);
     CHECK(allocations_in_a_fit<comm::Shm>(ranks, strategy::DataParallel{}) == 0);

@@ -117,6 +117,8 @@ TEST_CASE("Predictor computes in double like a trainer, and its outputs hold aft
   const Predictor predictor = predictor_of(trainer);
   const std::vector<double> before = trainer.predict(x);
   CHECK(same_bits(predictor.predict(x), before));
+  const std::vector<float> floats(x.begin(), x.end());
+  CHECK(same_bits(predictor.predict(floats), predictor.predict(std::vector<double>(floats.begin(), floats.end()))));
   trainer.step(x, targets);
   CHECK(same_bits(predictor.predict(x), before));
   CHECK_FALSE(same_bits(trainer.predict(x), before));

@@ -12,6 +12,7 @@
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/checkpoint/state.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/number_view.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/engine/boundary_memory.hpp>
@@ -88,10 +89,11 @@ class Predictor {
       std::ranges::copy(found, out.begin() + first * outputs);
     }
   }
-  /// Does the same, and returns the outputs.
-  [[nodiscard]] std::vector<T> predict(std::span<const T> in) const {
+  /// Does the same, and returns the outputs. Takes floats or doubles.
+  [[nodiscard]] std::vector<T> predict(NumberView<T> in) const {
     std::vector<T> out(as_size(detail::predicted_rows(in.size(), input_elements()) * output_elements()));
-    predict(in, out);
+    const std::vector<T> converted(in.other().begin(), in.other().end());
+    predict(converted.empty() ? in.same() : std::span<const T>{converted}, out);
     return out;
   }
 

@@ -12,6 +12,7 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/precision.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/cpu.hpp>
@@ -23,6 +24,7 @@
 #include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
+#include <pdp/train/converted.hpp>
 #include <pdp/train/task.hpp>
 
 namespace pdp::testing {
@@ -144,33 +146,36 @@ auto spread_over(const TaskType& task, const Shape& input, const S& strategy, in
 }
 
 /// Trains on one rank. Returns the mean loss of each step before its update. `permute`: whether the rows of each batch are permuted.
-template <class Comm, nn::Block Model, class TaskType>
+template <SupportedPrecision P, class Comm, nn::Block Model, class TaskType>
 std::vector<double> losses_on(Comm& world, const Spread<Model>& spread, const TaskType& task, const Shape& input,
                               const Batches<typename decltype(TaskType::loss)::Target>& batches, const EquivalenceOptions& options,
                               bool permute) {
   const plan::Plan& plan = spread.plans[as_size(world.rank())];
   const engine::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
-  engine::Engine<Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer)> engine{
-      world, plan, spread.models[as_size(world.rank())], input, task.loss, task.optimizer, limits, options.gradient};
+  using Engine = engine::Engine<Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P>;
+  Engine engine{world, plan, spread.models[as_size(world.rank())], input, task.loss, task.optimizer, limits, options.gradient};
+  pdp::detail::Converted<typename Engine::Input> samples{limits.rows * input.elements()};
+  pdp::detail::Converted<typename Engine::Target> own_targets{0};
   std::vector<double> losses;
   for (int step = 0; step < options.steps; ++step) {
     auto batch = batches(step);
     if (permute) batch = permuted(batch, as_index(batch.x.size()) / input.elements(), step);
     const auto [x, targets, rows] = share_of(batch, plan.share, input.elements());
-    losses.push_back(engine.step({x, targets, rows}, task.schedule.factor(step)).mean_loss());
+    const Matrix<const typename Engine::Input> given{samples(x.values()).data(), x.rows, x.cols};
+    losses.push_back(engine.step({given, own_targets(targets), rows}, task.schedule.factor(step)).mean_loss());
   }
   return losses;
 }
 
 /// Returns the losses of each rank. As in a Trainer, an engine calls most communicators through comm::Any, so it is compiled once for
 /// these.
-template <comm::Communicator C, nn::Block Model, class TaskType>
+template <comm::Communicator C, SupportedPrecision P, nn::Block Model, class TaskType>
 std::vector<std::vector<double>> losses(const Spread<Model>& spread, const TaskType& task, const Shape& input,
                                         const Batches<typename decltype(TaskType::loss)::Target>& batches,
                                         const EquivalenceOptions& options, bool permute) {
   return ranks<C>(as_int(spread.plans.size()), [&](C& world) {
     engine::World<C, cpu::Cpu> calls{world};
-    return losses_on(*calls, spread, task, input, batches, options, permute);
+    return losses_on<P>(*calls, spread, task, input, batches, options, permute);
   });
 }
 
@@ -192,27 +197,27 @@ Batches<typename Data::Target> batches_of(const Data& data, Index global_batch, 
 
 /// Trains a task on the same global batches three times: with Single, with Single and the rows of each batch permuted, and with a strategy
 /// on `size` ranks that are connected by C. Throws ConfigError if options.input is needed and missing, and PlanError if the plans are not
-/// sound. Rethrows the exception of a rank that fails.
+/// sound. Rethrows the exception of a rank that fails. `precision`: element types, such as Float64{}, which allows a small tolerance.
 ///
 ///   const auto report = testing::serial_equivalence<comm::Tcp>(task, batches, strategy::DataParallel{}, 4);
 ///   if (!report) std::cerr << report.text();
-template <comm::Communicator C, class TaskType, strategy::Strategy S>
+template <comm::Communicator C, class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
 Equivalence serial_equivalence(const TaskType& task, const Batches<typename decltype(TaskType::loss)::Target>& batches, const S& strategy,
-                               int size, const EquivalenceOptions& options = {}) {
+                               int size, const EquivalenceOptions& options = {}, P /*precision*/ = {}) {
   const Shape input = options.input.known() ? options.input : Shape{nn::input_elements(task.model)};
   if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; set input to theirs, as in {.input = Shape{784}}"};
   const auto single = detail::spread_over(task, input, strategy::Single{}, 1, options.gradient);
   const auto spread = detail::spread_over(task, input, strategy, size, options.gradient);
-  return {detail::losses<C>(single, task, input, batches, options, false).front(),
-          detail::losses<C>(single, task, input, batches, options, true).front(),
-          detail::losses<C>(spread, task, input, batches, options, false), options};
+  return {detail::losses<C, P>(single, task, input, batches, options, false).front(),
+          detail::losses<C, P>(single, task, input, batches, options, true).front(),
+          detail::losses<C, P>(spread, task, input, batches, options, false), options};
 }
 
 /// As above, with batches from a dataset, in the order in which a Trainer takes the samples.
-template <comm::Communicator C, class TaskType, data::Dataset Data, strategy::Strategy S>
-Equivalence serial_equivalence(const TaskType& task, const Data& data, const S& strategy, int size,
-                               const EquivalenceOptions& options = {}) {
-  return serial_equivalence<C>(task, detail::batches_of(data, options.global_batch, options.seed), strategy, size, options);
+template <comm::Communicator C, class TaskType, data::Dataset Data, strategy::Strategy S, SupportedPrecision P = Float32>
+Equivalence serial_equivalence(const TaskType& task, const Data& data, const S& strategy, int size, const EquivalenceOptions& options = {},
+                               P precision = {}) {
+  return serial_equivalence<C>(task, detail::batches_of(data, options.global_batch, options.seed), strategy, size, options, precision);
 }
 
 }  // namespace pdp::testing

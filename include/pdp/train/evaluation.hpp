@@ -8,7 +8,9 @@
 
 #include <pdp/checkpoint/manifest.hpp>
 #include <pdp/comm/communicator.hpp>
+#include <pdp/core/cast.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/number_view.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset.hpp>
 #include <pdp/engine/batch.hpp>
@@ -16,6 +18,7 @@
 #include <pdp/metric/any.hpp>
 #include <pdp/metric/states.hpp>
 #include <pdp/plan/plan.hpp>
+#include <pdp/train/converted.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/dataset_chunks.hpp>
@@ -31,17 +34,19 @@ namespace pdp::detail {
 }
 
 /// Returns an engine's outputs for any number of rows, in chunks that its memory is for. Ranks that predict together make the same number
-/// of calls.
+/// of calls. `inputs`: values of a row.
 template <comm::Communicator C, class Engine>
 [[nodiscard]] std::vector<typename Engine::Input> predict(C& world, Engine& engine, const plan::Plan& plan,
-                                                          Matrix<const typename Engine::Input> rows) {
+                                                          NumberView<typename Engine::Input> x, Index inputs,
+                                                          Converted<typename Engine::Input>& converted) {
   std::vector<typename Engine::Input> outputs;
-  const Index chunk = engine.evaluation_rows();
-  Index chunks = (rows.rows + chunk - 1) / chunk;
+  const Index rows = samples_in(x.size(), inputs), chunk = engine.evaluation_rows();
+  Index chunks = (rows + chunk - 1) / chunk;
   if (!evaluates_alone(plan)) engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span{&chunks, 1}, comm::Max{});
   for (Index number = 0; number < chunks; ++number) {
-    const Index first = std::min(number * chunk, rows.rows);
-    const auto part = engine.predict({rows.row(first), std::min(chunk, rows.rows - first), rows.cols}).values();
+    const Index first = std::min(number * chunk, rows), count = std::min(chunk, rows - first);
+    const auto given = converted(x.part(as_size(first * inputs), as_size(count * inputs)));
+    const auto part = engine.predict({given.data(), count, inputs}).values();
     outputs.insert(outputs.end(), part.begin(), part.end());
   }
   return outputs;
@@ -56,15 +61,20 @@ template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, cl
                                   std::span<const metric::Any> metrics, LossWatch& watch) {
   std::array<double, 4> sums{};
   metric::States states{metrics, outputs};
+  Converted<typename Engine::Input> converted{engine.evaluation_rows() * inputs};
+  Converted<typename Engine::Target> converted_targets{engine.evaluation_rows() * loss.target_elements(outputs)};
+  Converted<float> as_floats{engine.evaluation_rows() * outputs};
   for (DatasetChunks chunks{data, division.rows_of(plan.share), division.most_rows(plan.share.count), engine.evaluation_rows()};
        chunks.next();) {
     if (saver.is_asked_to_stop() && evaluates_alone(plan)) break;
     check_targets(loss, chunks.targets(), chunks.samples(), outputs, std::nullopt);
-    const engine::Totals totals = engine.evaluate({rows_of(chunks.inputs(), inputs), chunks.targets()});
+    const engine::Totals totals = engine.evaluate({rows_of(converted(chunks.inputs()), inputs), converted_targets(chunks.targets())});
     sums[0] += totals.loss;
     sums[1] += totals.correct;
     sums[2] += totals.rows;
-    if (!metrics.empty()) states.add(engine.evaluated_output(), chunks.targets());
+    if (metrics.empty()) continue;
+    const auto output = engine.evaluated_output();
+    states.add({as_floats(output.values()).data(), output.rows, output.cols}, chunks.targets());
   }
   sums[3] = saver.is_asked_to_stop() ? 1 : 0;
   engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span<double>{sums}, comm::Sum{});

@@ -29,11 +29,11 @@
 
 namespace pdp::detail {
 
-/// A fit() of a trainer, which it borrows: the loop over epochs and steps. Trainer::fit documents it.
+/// A fit() of a trainer, whose state it borrows: the loop over epochs and steps. Trainer::fit documents it. `Trainer`: a TrainerState.
 template <class Trainer>
 class FitRun final : private FitContext {
   using Target = typename Trainer::Target;
-  using Engine = std::remove_cvref_t<decltype(std::declval<Trainer&>().engine())>;
+  using Engine = typename Trainer::Engine;
 
  public:
   /// `is_continued`: a checkpoint has been loaded for this fit().
@@ -46,30 +46,30 @@ class FitRun final : private FitContext {
   std::vector<Epoch> run(const Data& data, const DataDivision& division, std::int64_t end, Index outputs, OnEpoch& on_epoch,
                          OnStep& on_step) {
     std::vector<Epoch> history;
-    checkpoint::Position& at = trainer_.position_.get();
+    checkpoint::Position& at = trainer_.position.get();
     history.reserve(as_size(std::clamp<std::int64_t>(end - at.epoch, 0, 1000)));  // so that few epochs allocate
     constexpr bool epochs_answer = !std::is_void_v<std::invoke_result_t<OnEpoch&, const Epoch&>>;
     Next next = agree(call([&](const Callback& callback) { return callback.begin(*this); }), false);
-    data::Loader<Data> loader{data, division.sampler(trainer_.options_, options_.shuffle, trainer_.plan_.share), trainer_.plan_.share};
+    data::Loader<Data> loader{data, division.sampler(trainer_.options, options_.shuffle, trainer_.plan.share), trainer_.plan.share};
     while (at.epoch < end && next == Next::proceed) {
       EpochRun run{at, loader.steps(), options_.progress && rank() == 0};
       run_steps(loader, run, outputs, on_step);
       if (at.batch < loader.steps()) {
-        if (run.must_stop()) trainer_.saver_.stop(at);
+        if (run.must_stop()) trainer_.saver.stop(at);
         break;  // a callback has ended the training within the epoch
       }
       Epoch& epoch = history.emplace_back(run.end());
-      epoch.learning_rate = learning_rate_of(trainer_.task_, trainer_.engine_.steps() - 1, at.rate_factor);
+      epoch.learning_rate = learning_rate_of(trainer_.task, trainer_.engine.steps() - 1, at.rate_factor);
       if (!options_.training_metrics.empty()) epoch.training = evaluate(data::AnyDataset{&data}, options_.training_metrics);
       if (options_.validation) epoch.validation = evaluate(options_.validation, options_.metrics);
       next = answer_of(on_epoch, std::as_const(epoch));
       const Next others = call([&](const Callback& callback) { return callback(epoch, *this); });
       next = agree(std::max({next, others, run.ends() ? Next::stop : Next::proceed}), epochs_answer);
-      trainer_.saver_.after_epoch(at);
-      if (run.must_stop()) trainer_.saver_.stop(at);
+      trainer_.saver.after_epoch(at);
+      if (run.must_stop()) trainer_.saver.stop(at);
     }
-    if (at.epoch < end) trainer_.position_.end_early();
-    trainer_.saver_.end(at);
+    if (at.epoch < end) trainer_.position.end_early();
+    trainer_.saver.end(at);
     for (const Callback& each : options_.callbacks) each.end(*this);
     return history;
   }
@@ -78,20 +78,20 @@ class FitRun final : private FitContext {
   /// Runs the steps that the current epoch still has, or fewer if a rank asks to stop or a callback ends the training.
   template <class Loader, class OnStep>
   void run_steps(Loader& loader, EpochRun& run, Index outputs, OnStep& on_step) {
-    auto& saver = trainer_.saver_;
-    Engine& engine = trainer_.engine_;
-    const checkpoint::Position& at = trainer_.position_.get();
+    auto& saver = trainer_.saver;
+    Engine& engine = trainer_.engine;
+    const checkpoint::Position& at = trainer_.position.get();
     const bool runs_ahead = !saver.watches_steps() && std::same_as<OnStep, Unwatched> &&
                             !std::remove_cvref_t<decltype(engine.stage().device())>::uses_host_memory &&
-                            trainer_.options_.non_finite != plan::NonFinite::stop;
+                            trainer_.options.non_finite != plan::NonFinite::stop;
     std::optional<typename Engine::Pending> before;
     loader.start(at.epoch, at.batch);
     for (const auto* batch = loader.next(); batch != nullptr;) {
       trainer_.prepare_step([&] {
-        check_targets(trainer_.task_.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
+        check_targets(trainer_.task.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
                       engine.steps());
       });
-      trainer_.stops_ = trainer_.stops_ || saver.is_asked_to_stop();
+      trainer_.stops = trainer_.stops || saver.is_asked_to_stop();
       trainer_.start(batch->x, batch->y, batch->global_rows, batch->share_rows);
       if (runs_ahead) {
         auto started = engine.pending();
@@ -102,7 +102,7 @@ class FitRun final : private FitContext {
         batch = loader.next();  // prefetches while a device computes
         const auto totals = trainer_.finish();
         if (run.count(totals)) batch = nullptr;
-        if (answer_of(on_step, engine.steps() - 1, totals) == Next::stop) trainer_.ends_ = true;
+        if (answer_of(on_step, engine.steps() - 1, totals) == Next::stop) trainer_.ends = true;
         saver.after_step(at, loader.steps(), totals);
       }
     }
@@ -111,15 +111,15 @@ class FitRun final : private FitContext {
   /// Counts a step that the engine has finished. Returns whether it is the last one.
   template <class Loader>
   bool count(EpochRun& run, Loader& loader, const typename Engine::Pending& step, std::int64_t number) {
-    const auto totals = trainer_.engine_.finish(step, [&] { return next_counted(loader); });
-    trainer_.loss_watch_.take(totals, number);
+    const auto totals = trainer_.engine.finish(step, [&] { return next_counted(loader); });
+    trainer_.loss_watch.take(totals, number);
     return run.count(totals);
   }
 
   /// Loads the batch of the step that is counted next, though the loader and the device have gone on.
   template <class Loader>
   [[nodiscard]] engine::Batch<float, Target> next_counted(Loader& loader) {
-    const checkpoint::Position& at = trainer_.position_.get();
+    const checkpoint::Position& at = trainer_.position.get();
     loader.start(at.epoch, at.batch);
     const auto& batch = *loader.next();
     return {{batch.x.data(), batch.rows, as_index(batch.x.size()) / std::max<Index>(batch.rows, 1)}, batch.y};
@@ -142,16 +142,16 @@ class FitRun final : private FitContext {
   Next agree(Next own, bool answers) {
     if (options_.callbacks.empty() && !answers) return own;
     std::int64_t answer = own == Next::stop ? 1 : 0;
-    engine::HostCalls{*trainer_.world_, trainer_.engine_.stage().device()}.all_reduce(std::span{&answer, 1}, comm::Max{});
+    engine::HostCalls{*trainer_.world, trainer_.engine.stage().device()}.all_reduce(std::span{&answer, 1}, comm::Max{});
     return answer > 0 ? Next::stop : Next::proceed;
   }
 
-  [[nodiscard]] int rank() const override { return trainer_.world_->rank(); }
+  [[nodiscard]] int rank() const override { return trainer_.world->rank(); }
   [[nodiscard]] bool is_continued() const override { return is_continued_; }
-  [[nodiscard]] checkpoint::Values& values() override { return trainer_.values(); }
+  [[nodiscard]] checkpoint::Values& values() override { return trainer_.saver.values(); }
   [[nodiscard]] std::vector<std::byte> own_parameters() override {
     std::vector<std::byte> bytes;
-    auto& stage = trainer_.engine_.stage();
+    auto& stage = trainer_.engine.stage();
     stage.for_each_kept([&]<class E>(const auto&, Index, std::span<E> values) {
       const auto& read = on_host(stage.device(), std::span<const E>{values});
       const auto from = std::as_bytes(std::span<const E>{read});
@@ -160,7 +160,7 @@ class FitRun final : private FitContext {
     return bytes;
   }
   void set_own_parameters(std::span<const std::byte> bytes) override {
-    auto& stage = trainer_.engine_.stage();
+    auto& stage = trainer_.engine.stage();
     stage.for_each_kept([&]<class E>(const auto&, Index, std::span<E> values) {
       std::vector<E> read(values.size());
       const auto to = std::as_writable_bytes(std::span{read});

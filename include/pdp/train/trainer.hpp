@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,31 +13,26 @@
 
 #include <pdp/checkpoint/manifest.hpp>
 #include <pdp/checkpoint/parameters.hpp>
+#include <pdp/core/number_view.hpp>
 #include <pdp/data/dataset_requirements.hpp>
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/engine.hpp>
 #include <pdp/engine/timeline.hpp>
-#include <pdp/engine/world.hpp>
 #include <pdp/metric/any.hpp>
-#include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
-#include <pdp/train/checked_plan.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/epoch.hpp>
-#include <pdp/train/epoch_run.hpp>
-#include <pdp/train/evaluation.hpp>
 #include <pdp/train/fit_run.hpp>
 #include <pdp/train/instances.hpp>
 #include <pdp/train/log.hpp>
-#include <pdp/train/loss_watch.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/print_epoch.hpp>
-#include <pdp/train/saver.hpp>
 #include <pdp/train/task.hpp>
 #include <pdp/train/trainer_guides.hpp>
 #include <pdp/train/trainer_parameters.hpp>
 #include <pdp/train/trainer_requirements.hpp>
+#include <pdp/train/trainer_state.hpp>
 
 namespace pdp {
 
@@ -45,6 +41,8 @@ namespace pdp {
 /// The constructor throws ConfigError, ShapeError or PlanError if the arguments do not fit together. Every rank throws if the ranks'
 /// arguments differ (see check_agreement). Before the first step, and in fit(), evaluate() and set_parameters(), the ranks also compare the
 /// call and its arguments, and before the first step with new parameters also these. Steps send no messages for that.
+///
+/// A Trainer may be moved between its calls. A moved-from one may only be destroyed or assigned to. TrainerFor names its type.
 template <class C, class S, class TaskType, SupportedPrecision P, Device D>
 class Trainer {
   static_assert(comm::Communicator<C>,
@@ -52,17 +50,14 @@ class Trainer {
   static_assert(strategy::Strategy<S>,
                 "pdp: the second argument of Trainer must be a strategy, a type with plan(outline, place) as the concept "
                 "strategy::Strategy requires");
-  using Model =
-      decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
-  friend class detail::FitRun<Trainer>;
   // A non-deduced context: the guides in trainer_guides.hpp, not the constructors, deduce the types and say which argument does not fit.
   using World = std::type_identity_t<C>;
-  using Engine = engine::Engine<typename engine::World<C, D>::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
-  using Checkpoints = Saver<typename engine::World<C, D>::Comm, Engine>;
+  using State = detail::TrainerState<C, S, TaskType, P, D>;
 
  public:
-  using T = typename Engine::Input;  // element type of the model's inputs and outputs
-  using Target = typename Engine::Target;
+  using T = typename State::T;              // element type of the model's inputs and outputs
+  using Target = typename State::Target;    // of a dataset's targets
+  using Targets = typename State::Targets;  // of a step: a span of classes, or for a loss of numbers a NumberView
   using Totals = engine::Totals;
 
   /// Trains on options.threads CPU cores for each rank. `precision`: element types, as in Trainer{..., options, Bfloat16Gradients{}}.
@@ -72,62 +67,40 @@ class Trainer {
   }
   /// Trains on `device`.
   Trainer(World& world, const S& strategy, const TaskType& task, const TrainerOptions& options, const D& device, P = {})
-      : world_{world},
-        task_{task},
-        options_{detail::with_loss_scaling<P>(options)},
-        strategy_{strategy},
-        input_{input_of(task.model, options)},
-        model_{strategy::placed(strategy, task.model, {world.rank(), world.size()}, task.loss)},
-        plan_{checked_plan(device)},
-        engine_{*world_,
-                plan_,
-                model_,
-                input_,
-                task.loss,
-                task.optimizer,
-                {detail::share_of(options, plan_.share), options.seed},
-                options_.gradient_policy(),
-                device} {}
+      : state_{std::make_unique<State>(world, strategy, task, options, device)} {}
 
   /// The arguments that the trainer was given. world() is its world as the engine calls it.
-  [[nodiscard]] auto& world() { return *world_; }
-  [[nodiscard]] const S& strategy() const { return strategy_; }
-  [[nodiscard]] const TaskType& task() const { return task_; }
-  [[nodiscard]] const TrainerOptions& options() const { return options_; }
-  [[nodiscard]] const plan::Plan& plan() const { return plan_; }
-  [[nodiscard]] Engine& engine() { return engine_; }
+  [[nodiscard]] auto& world() { return *state_->world; }
+  [[nodiscard]] const S& strategy() const { return state_->strategy; }
+  [[nodiscard]] const TaskType& task() const { return state_->task; }
+  [[nodiscard]] const TrainerOptions& options() const { return state_->options; }
+  [[nodiscard]] const plan::Plan& plan() const { return state_->plan; }
+  [[nodiscard]] auto& engine() { return state_->engine; }
   /// Returns the number of steps so far, those before a checkpoint was loaded included.
-  [[nodiscard]] std::int64_t steps() const { return engine_.steps(); }
+  [[nodiscard]] std::int64_t steps() const { return state_->engine.steps(); }
   /// Returns the share of each global batch that this rank takes.
-  [[nodiscard]] data::Shard share() const { return plan_.share; }
+  [[nodiscard]] data::Shard share() const { return state_->plan.share; }
 
   /// Runs one step on this rank's own rows, at most its share of the global batch. Returns the totals over all ranks, with the loss from
-  /// before the update. `x`: [rows, shape of a sample]; `targets`: [rows, target elements]; both in host memory. Ranks may give different
-  /// numbers of rows, or none. The ranks of a pipeline, or of a tensor-parallel group, have one share and give the same rows.
+  /// before the update. `x`: [rows, shape of a sample]; `targets`: [rows, target elements]; both in host memory. Numbers may be floats or
+  /// doubles; those of the other type than T are copied. Ranks may give different numbers of rows, or none. The ranks of a pipeline, or of
+  /// a tensor-parallel group, have one share and give the same rows.
   ///
   /// `global_rows`: the rows on all ranks, from which each rank's share must follow, since GPUs replay the step that was recorded for this
   /// number; 0: unknown. `share_rows`: the rows of each share, the same on all ranks, if they do not follow from global_rows. Throws
   /// ConfigError, ShapeError, LabelError, NonFiniteLoss and NonFiniteGradient.
-  Totals step(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
+  Totals step(NumberView<T> x, Targets targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
     start(x, targets, global_rows, share_rows);
     return finish();
   }
   /// The two halves of step(). After start() the rows and targets may change. finish() waits for the step and returns its totals. Throws
   /// NonFiniteLoss if their loss is NaN or infinity. With another NonFinite, rank 0 reports the first such loss on standard error.
-  void start(std::span<const T> x, std::span<const Target> targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
-    if (!agreed_) agree({.call = TrainerCall::step});
-    const auto [rows, factor] = prepare_step([&] {
-      return std::pair{rows_of(x), task_.schedule.factor(engine_.steps()) * position_.rate_factor()};
-    });
-    engine_.start({rows, targets, global_rows, false, share_rows}, factor, {.stops = stops_, .saves = saver_.is_busy(), .ends = ends_});
+  void start(NumberView<T> x, Targets targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
+    state_->start(x, targets, global_rows, share_rows);
   }
-  Totals finish() {
-    const Totals totals = engine_.finish();
-    loss_watch_.take(totals, engine_.steps() - 1);
-    return totals;
-  }
+  Totals finish() { return state_->finish(); }
   /// Asks to stop: Totals::stops of the next step is above 0 on every rank. fit() throws Stopped after that step.
-  void request_stop() { stops_ = true; }
+  void request_stop() { state_->stops = true; }
 
   /// Trains on a dataset for some epochs. All ranks give the same dataset, or each gives a data::PerRank. The order of an epoch and its
   /// global batches depend on the seed, and with data::PerRank on the sizes of its parts. Called again, it continues with the next epoch.
@@ -142,15 +115,17 @@ class Trainer {
   std::vector<Epoch> fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
-    agree(detail::arguments_of(detail::arguments_of(TrainerCall::fit, data, options_.seed, world_->size()), fit, position_.get().epoch));
-    const Index outputs = detail::check_shapes(task_, input_, data);
-    if (fit.validation) detail::check_shapes(task_, input_, fit.validation.template with_targets<Target>());
-    const auto division = detail::division_of(*world_, engine_.stage().device(), data, plan_.share, options_.seed);
-    const typename Checkpoints::Use saving{saver_, fit.checkpoint, options_.non_finite};
-    const bool resumes = engine_.steps() == 0 && saver_.resume(saver_.folder(), position_.get());
-    const std::int64_t end = position_.begin_fit(fit, options_, division, resumes);
-    stops_ = ends_ = false;
-    return detail::FitRun{*this, fit, resumes}.run(data, division, end, outputs, on_epoch, on_step);
+    State& own = *state_;
+    own.agree(detail::arguments_of(detail::arguments_of(TrainerCall::fit, data, own.options.seed, own.world->size()), fit,
+                                   own.position.get().epoch));
+    const Index outputs = detail::check_shapes(own.task, own.input, data);
+    if (fit.validation) detail::check_shapes(own.task, own.input, fit.validation.template with_targets<Target>());
+    const auto division = detail::division_of(*own.world, own.engine.stage().device(), data, own.plan.share, own.options.seed);
+    const typename State::Checkpoints::Use saving{own.saver, fit.checkpoint, own.options.non_finite};
+    const bool resumes = own.engine.steps() == 0 && own.saver.resume(own.saver.folder(), own.position.get());
+    const std::int64_t end = own.position.begin_fit(fit, own.options, division, resumes);
+    own.stops = own.ends = false;
+    return detail::FitRun{own, fit, resumes}.run(data, division, end, outputs, on_epoch, on_step);
   }
   template <data::Dataset Data, class OnEpoch>
   std::vector<Epoch> fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {
@@ -159,7 +134,7 @@ class Trainer {
   /// Trains in the same way, and prints a line on standard output for each epoch.
   template <data::Dataset Data>
   std::vector<Epoch> fit(const Data& data, const FitOptions& options) {
-    return fit(data, options, [this](const Epoch& epoch) { print_epoch(*world_, epoch); });
+    return fit(data, options, [this](const Epoch& epoch) { print_epoch(world(), epoch); });
   }
 
   /// Does not compile; the static_asserts say what the dataset lacks.
@@ -172,12 +147,7 @@ class Trainer {
   /// Called in a fit(), also throws Stopped.
   template <data::Dataset Data>
   [[nodiscard]] Evaluation evaluate(const Data& data, std::span<const metric::Any> metrics = {}) {
-    const D& device = engine_.stage().device();
-    check_agreement(*world_, device, detail::arguments_of(TrainerCall::evaluate, data, options_.seed, world_->size()));
-    const Index outputs = detail::check_shapes(task_, input_, data);
-    const auto division = detail::division_of(*world_, device, data, plan_.share, options_.seed);
-    return detail::evaluate(*world_, engine_, task_.loss, data, division, plan_, input_.elements(), outputs, saver_, position_.get(),
-                            metrics, loss_watch_);
+    return state_->evaluate(data, metrics);
   }
   template <class Data>
   requires(!data::Dataset<Data>) [[nodiscard]] Evaluation evaluate(const Data&, std::span<const metric::Any> = {}) {
@@ -193,106 +163,68 @@ class Trainer {
 
   /// Returns the model's outputs for any number of rows: [rows, in] -> [rows, out]. A rank that holds the whole model may make this call
   /// alone. In Zero's stage 3 ranks may give different rows; in a pipeline or a tensor-parallel group they give the same.
-  [[nodiscard]] std::vector<T> predict(std::span<const T> x) { return detail::predict(*world_, engine_, plan_, rows_of(x)); }
+  [[nodiscard]] std::vector<T> predict(NumberView<T> x) { return state_->predict(x); }
 
   /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them. Returns an empty vector on the other ranks.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {
-    const detail::GatheredParameters<T> all{*world_, *this};
-    return world_->rank() == 0 ? all.tensors() : std::vector<checkpoint::Tensor>{};
+    const detail::GatheredParameters<T> all{world(), *this};
+    return world().rank() == 0 ? all.tensors() : std::vector<checkpoint::Tensor>{};
   }
   /// Sets the parameters: every rank gives all of them, and takes those that it holds. `source` names their origin in messages. Throws, and
   /// changes nothing: ConfigError on every rank if a rank was given others than rank 0, and FileError if they do not fit the model.
   void set_parameters(const std::vector<checkpoint::Tensor>& tensors, std::string_view source) {
-    check_agreement(*world_, engine_.stage().device(), {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
-    agreed_ = false;
-    checkpoint::import_parameters(engine_.stage(), tensors, source);
+    check_agreement(world(), state_->engine.stage().device(),
+                    {.call = TrainerCall::set_parameters, .parameters = checkpoint::hash_of(tensors)});
+    state_->agreed = false;
+    checkpoint::import_parameters(state_->engine.stage(), tensors, source);
   }
   /// Sets the parameters to those of another trainer on the same world, with the same bits. It may have another strategy, and its model the
   /// same parameters. Every rank makes this call, and needs memory for all parameters. Throws ConfigError on every rank if it does not fit.
   template <class OtherC, class OtherS, class OtherTask, SupportedPrecision OtherP, Device OtherD>
   void copy_parameters(Trainer<OtherC, OtherS, OtherTask, OtherP, OtherD>& other) {
     detail::copy_parameters(*this, other);
-    agreed_ = false;
+    state_->agreed = false;
   }
   /// The factor of the learning rate, besides the schedule's; 1 at first. Checkpoints keep it. Setting it throws ConfigError on every rank
   /// if the ranks give different ones, or if it is negative or not finite.
-  [[nodiscard]] double learning_rate_factor() const { return position_.get().rate_factor; }
+  [[nodiscard]] double learning_rate_factor() const { return state_->position.get().rate_factor; }
   void set_learning_rate_factor(double factor) {
     const CallArguments given{.call = TrainerCall::set_learning_rate_factor, .learning_rate_factor = factor};
-    check_agreement(*world_, engine_.stage().device(), given);
-    position_.set_rate_factor(factor);
+    check_agreement(world(), state_->engine.stage().device(), given);
+    state_->position.set_rate_factor(factor);
   }
   /// The program's own numbers and texts, which checkpoints keep. load(), resume() and a fit() that resumes set them. All ranks set the
   /// same.
-  [[nodiscard]] checkpoint::Values& values() { return saver_.values(); }
+  [[nodiscard]] checkpoint::Values& values() { return state_->saver.values(); }
   /// Saves the whole state as a checkpoint in a folder: parameters, optimizer state, position in the data, and values() with `values`
   /// added. Returns its path. Each rank writes a file of its own. Throws FileError on every rank if one cannot write; earlier checkpoints
   /// remain.
   std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Values& values = {}) {
-    return saver_.save(folder, position_.get(), values);
+    return state_->saver.save(folder, state_->position.get(), values);
   }
   /// Continues from a checkpoint, or from the newest one in a folder, of any strategy and number of ranks. Returns values(). Throws
   /// FileError on every rank if there is none, or if it is damaged or does not fit; load another one then before the next step.
   checkpoint::Values load(const std::filesystem::path& folder) {
-    agreed_ = false;
-    return saver_.load(folder, position_.get());
+    state_->agreed = false;
+    return state_->saver.load(folder, state_->position.get());
   }
   /// Does the same if there is a checkpoint. Returns whether there is one.
   bool resume(const std::filesystem::path& folder) {
-    agreed_ = false;
-    return saver_.resume(folder, position_.get());
+    state_->agreed = false;
+    return state_->saver.resume(folder, state_->position.get());
   }
   /// Turns the tracing of steps on or off. A traced step begins with a barrier. On a GPU it waits for each instruction, so it takes longer.
-  void trace(bool on) { engine_.trace(on); }
+  void trace(bool on) { state_->engine.trace(on); }
   /// Returns the timeline of the last traced step on rank 0. Returns an empty one on the other ranks, and if no step was traced.
   [[nodiscard]] engine::Timeline timeline() {
-    if (engine_.times().empty()) return {};
-    return engine::collect_timeline(*world_, engine_.stage().device(), detail::carried_out_plans(*this), engine_.times());
+    if (state_->engine.times().empty()) return {};
+    return engine::collect_timeline(world(), state_->engine.stage().device(), detail::carried_out_plans(*this), state_->engine.times());
   }
   /// Throws ParametersDiffer on every rank unless ranks that hold the same parameters hold bitwise equal values.
-  void check_parameters() { engine::check_parameters(*world_, engine_.stage(), plan_); }
+  void check_parameters() { engine::check_parameters(world(), state_->engine.stage(), state_->plan); }
 
  private:
-  /// Compares the arguments of the ranks, and before the first step with new parameters also the parameters that several ranks hold.
-  void agree(const CallArguments& given) {
-    check_agreement(*world_, engine_.stage().device(), given);
-    if (!agreed_ && world_->size() > 1) check_parameters();
-    agreed_ = true;
-  }
-
-  /// Calls `prepare`, which precedes the engine's part of a step. If it throws, counts the step as missed by this rank.
-  template <class F>
-  auto prepare_step(const F& prepare) {
-    try {
-      return prepare();
-    } catch (...) {
-      engine_.miss_step();
-      throw;
-    }
-  }
-
-  [[nodiscard]] plan::Plan checked_plan(const D& device) {
-    engine::check_device(*world_, device);
-    check_agreement<P>(*world_, device, task_, strategy_, model_, options_);
-    optim::check(task_.schedule);
-    return detail::checked_plan(strategy_, nn::outline(model_, input_), options_.gradient_policy(), {world_->rank(), world_->size()});
-  }
-
-  [[nodiscard]] Matrix<const T> rows_of(std::span<const T> x) const { return detail::rows_of(x, input_.elements()); }
-  engine::World<C, D> world_;
-  TaskType task_;
-  TrainerOptions options_;
-  S strategy_;
-  Shape input_;
-  Model model_;  // this rank's part of the model, if the strategy divides layers
-  plan::Plan plan_;
-  Engine engine_;
-  detail::LossWatch loss_watch_{world_->rank()};
-  bool agreed_ = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
-  bool stops_ = false;   // this rank asks to stop after the next step
-  bool ends_ = false;    // a callback of this rank ends fit() after the next step
-  TrainingPosition position_{options_};
-  Checkpoints saver_{*world_, engine_};
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace pdp

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <type_traits>
+#include <utility>
+
 #include <pdp/core/device.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/cpu/cpu.hpp>
@@ -47,5 +50,12 @@ template <class A, class B>
 Trainer(const A&, const B&, ...) -> Trainer<detail::NoTrainer<A, B>, void, void>;
 template <class A>
 Trainer(const A&, ...) -> Trainer<detail::NoTrainer<A>, void, void>;
+
+/// The type of Trainer{world, strategy, task, options, more...}, for a member of a class: TrainerFor<decltype(world), decltype(strategy),
+/// decltype(task)>. `More`: the types of a device, of a precision, or of both in this order. Types may be const, or references.
+template <class C, class S, class TaskType, class... More>
+using TrainerFor = decltype(Trainer{std::declval<std::remove_cvref_t<C>&>(), std::declval<const std::remove_cvref_t<S>&>(),
+                                    std::declval<const std::remove_cvref_t<TaskType>&>(), std::declval<const TrainerOptions&>(),
+                                    std::declval<const std::remove_cvref_t<More>&>()...});
 
 }  // namespace pdp

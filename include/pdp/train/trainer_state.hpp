@@ -1,0 +1,129 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include <pdp/core/device.hpp>
+#include <pdp/core/number_view.hpp>
+#include <pdp/core/precision.hpp>
+#include <pdp/core/shape.hpp>
+#include <pdp/data/dataset.hpp>
+#include <pdp/engine/check_device.hpp>
+#include <pdp/engine/check_parameters.hpp>
+#include <pdp/engine/engine.hpp>
+#include <pdp/engine/world.hpp>
+#include <pdp/metric/any.hpp>
+#include <pdp/nn/outline.hpp>
+#include <pdp/optim/schedule.hpp>
+#include <pdp/plan/plan.hpp>
+#include <pdp/strategy/divides.hpp>
+#include <pdp/train/agreement.hpp>
+#include <pdp/train/checked_plan.hpp>
+#include <pdp/train/converted.hpp>
+#include <pdp/train/data_division.hpp>
+#include <pdp/train/dataset_checks.hpp>
+#include <pdp/train/evaluation.hpp>
+#include <pdp/train/loss_watch.hpp>
+#include <pdp/train/options.hpp>
+#include <pdp/train/saver.hpp>
+
+namespace pdp::detail {
+
+/// The parts of a Trainer and the loop of its steps. It does not move when the Trainer moves, since the parts refer to each other. Trainer
+/// documents the members of the same names. Borrows the communicator.
+template <class C, class S, class TaskType, SupportedPrecision P, Device D>
+struct TrainerState {
+  using Model =
+      decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
+  using World = engine::World<C, D>;
+  using Engine = engine::Engine<typename World::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
+  using Checkpoints = Saver<typename World::Comm, Engine>;
+  using T = typename Engine::Input;
+  using Target = typename decltype(TaskType::loss)::Target;  // of datasets
+  using Targets = typename Converted<typename Engine::Target>::Given;
+
+  TrainerState(C& communicator, const S& of_strategy, const TaskType& of_task, const TrainerOptions& given, const D& device)
+      : world{communicator},
+        task{of_task},
+        options{with_loss_scaling<P>(given)},
+        strategy{of_strategy},
+        input{input_of(task.model, options)},
+        model{strategy::placed(strategy, task.model, {world->rank(), world->size()}, task.loss)},
+        plan{plan_on(device)},
+        limit{share_of(options, plan.share)},
+        engine{*world, plan, model, input, task.loss, task.optimizer, {limit, options.seed}, options.gradient_policy(), device} {}
+  TrainerState(const TrainerState&) = delete;
+  TrainerState& operator=(const TrainerState&) = delete;
+
+  void start(NumberView<T> x, Targets targets, Index global_rows, std::span<const Index> share_rows) {
+    if (!agreed) agree({.call = TrainerCall::step});
+    const auto [batch, factor] = prepare_step([&] {
+      return std::pair{
+          typename Engine::StepBatch{rows_of(samples(x), input.elements()), own_targets(targets), global_rows, false, share_rows},
+          task.schedule.factor(engine.steps()) * position.rate_factor()};
+    });
+    engine.start(batch, factor, {.stops = stops, .saves = saver.is_busy(), .ends = ends});
+  }
+  engine::Totals finish() {
+    const engine::Totals totals = engine.finish();
+    loss_watch.take(totals, engine.steps() - 1);
+    return totals;
+  }
+
+  template <data::Dataset Data>
+  [[nodiscard]] Evaluation evaluate(const Data& data, std::span<const metric::Any> metrics) {
+    const D& device = engine.stage().device();
+    check_agreement(*world, device, arguments_of(TrainerCall::evaluate, data, options.seed, world->size()));
+    const Index outputs = check_shapes(task, input, data);
+    const auto division = division_of(*world, device, data, plan.share, options.seed);
+    return detail::evaluate(*world, engine, task.loss, data, division, plan, input.elements(), outputs, saver, position.get(), metrics,
+                            loss_watch);
+  }
+  [[nodiscard]] std::vector<T> predict(NumberView<T> x) { return detail::predict(*world, engine, plan, x, input.elements(), samples); }
+
+  /// Compares the arguments of the ranks, and before the first step with new parameters also the parameters that several ranks hold.
+  void agree(const CallArguments& given) {
+    check_agreement(*world, engine.stage().device(), given);
+    if (!agreed && world->size() > 1) engine::check_parameters(*world, engine.stage(), plan);
+    agreed = true;
+  }
+  /// Calls `prepare`, which precedes the engine's part of a step. If it throws, counts the step as missed by this rank.
+  template <class F>
+  auto prepare_step(const F& prepare) {
+    try {
+      return prepare();
+    } catch (...) {
+      engine.miss_step();
+      throw;
+    }
+  }
+
+  World world;
+  TaskType task;
+  TrainerOptions options;
+  S strategy;
+  Shape input;
+  Model model;  // this rank's part of the model, if the strategy divides layers
+  plan::Plan plan;
+  Index limit;  // rows of the largest share of a step
+  Engine engine;
+  Converted<T> samples{limit * input.elements()};
+  Converted<typename Engine::Target> own_targets{limit * task.loss.target_elements(engine.stage().outline().output_width())};
+  LossWatch loss_watch{world->rank()};
+  bool agreed = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
+  bool stops = false;   // this rank asks to stop after the next step
+  bool ends = false;    // a callback of this rank ends fit() after the next step
+  TrainingPosition position{options};
+  Checkpoints saver{*world, engine};
+
+ private:
+  [[nodiscard]] plan::Plan plan_on(const D& device) {
+    engine::check_device(*world, device);
+    check_agreement<P>(*world, device, task, strategy, model, options);
+    optim::check(task.schedule);
+    return checked_plan(strategy, nn::outline(model, input), options.gradient_policy(), {world->rank(), world->size()});
+  }
+};
+
+}  // namespace pdp::detail
