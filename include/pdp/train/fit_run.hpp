@@ -169,7 +169,7 @@ class FitRun final : private FitContext {
       upload(stage.device(), std::span<const E>{read}, values.data());
     });
   }
-  [[nodiscard]] double learning_rate_factor() const override { return trainer_.learning_rate_factor(); }
+  [[nodiscard]] double learning_rate_factor() const override { return trainer_.position.get().rate_factor; }
   void set_learning_rate_factor(double factor) override { trainer_.set_learning_rate_factor(factor); }
 
   Trainer& trainer_;

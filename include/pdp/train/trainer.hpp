@@ -188,11 +188,7 @@ class Trainer {
   /// The factor of the learning rate, besides the schedule's; 1 at first. Checkpoints keep it. Setting it throws ConfigError on every rank
   /// if the ranks give different ones, or if it is negative or not finite.
   [[nodiscard]] double learning_rate_factor() const { return state_->position.get().rate_factor; }
-  void set_learning_rate_factor(double factor) {
-    const CallArguments given{.call = TrainerCall::set_learning_rate_factor, .learning_rate_factor = factor};
-    check_agreement(world(), state_->engine.stage().device(), given);
-    state_->position.set_rate_factor(factor);
-  }
+  void set_learning_rate_factor(double factor) { state_->set_learning_rate_factor(factor); }
   /// The program's own numbers and texts, which checkpoints keep. load(), resume() and a fit() that resumes set them. All ranks set the
   /// same.
   [[nodiscard]] checkpoint::Values& values() { return state_->saver.values(); }

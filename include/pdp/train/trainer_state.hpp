@@ -82,6 +82,11 @@ struct TrainerState {
   }
   [[nodiscard]] std::vector<T> predict(NumberView<T> x) { return detail::predict(*world, engine, plan, x, input.elements(), samples); }
 
+  void set_learning_rate_factor(double factor) {
+    check_agreement(*world, engine.stage().device(), {.call = TrainerCall::set_learning_rate_factor, .learning_rate_factor = factor});
+    position.set_rate_factor(factor);
+  }
+
   /// Compares the arguments of the ranks, and before the first step with new parameters also the parameters that several ranks hold.
   void agree(const CallArguments& given) {
     check_agreement(*world, engine.stage().device(), given);
