@@ -140,6 +140,7 @@ set(pdp_headers
     pdp/core/error.hpp
     pdp/core/file_size_limit.hpp
     pdp/core/finite.hpp
+    pdp/core/functions.hpp
     pdp/core/hash.hpp
     pdp/core/label.hpp
     pdp/core/matrix.hpp
@@ -170,6 +171,7 @@ set(pdp_headers
     pdp/cpu/gemm.hpp
     pdp/cpu/loss.hpp
     pdp/cpu/machine_memory.hpp
+    pdp/cpu/map.hpp
     pdp/cpu/memory.hpp
     pdp/cpu/onednn/parallel.hpp
     pdp/cpu/onednn/product.hpp
@@ -197,6 +199,7 @@ set(pdp_headers
     pdp/cuda/device.hpp
     pdp/cuda/graph.hpp
     pdp/cuda/handle.hpp
+    pdp/cuda/map.hpp
     pdp/cuda/memory.hpp
     pdp/cuda/operations.hpp
     pdp/cuda/update.hpp
@@ -366,9 +369,11 @@ set(pdp_headers
     pdp/metric/regression.hpp
     pdp/metric/states.hpp
     pdp/nn/activation.hpp
+    pdp/nn/activations.hpp
     pdp/nn/block.hpp
     pdp/nn/column_parallel.hpp
     pdp/nn/divided.hpp
+    pdp/nn/elementwise.hpp
     pdp/nn/exchange.hpp
     pdp/nn/initializer.hpp
     pdp/nn/layer.hpp
@@ -712,6 +717,7 @@ set(pdp_kernel_headers
     pdp/cuda/kernels/elementwise.cuh
     pdp/cuda/kernels/launch.cuh
     pdp/cuda/kernels/loss.cuh
+    pdp/cuda/kernels/map.cuh
     pdp/cuda/kernels/products.cuh
     pdp/cuda/kernels/reduce.cuh
     pdp/cuda/kernels/sums.cuh

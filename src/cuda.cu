@@ -1,10 +1,25 @@
 // Compiled once for a program.
 #include <pdp/comm/operation.hpp>
 #include <pdp/cuda/source.cuh>
+#include <pdp/nn/activations.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/add_change.hpp>
 #include <pdp/optim/averaged.hpp>
 #include <pdp/optim/sgd.hpp>
+
+// The kernels of pdp's own activation functions.
+template struct pdp::cuda::Map<pdp::nn::functions::Sigmoid, float>;
+template struct pdp::cuda::Map<pdp::nn::functions::Sigmoid, pdp::BFloat16>;
+template struct pdp::cuda::Map<pdp::nn::functions::Sigmoid, pdp::Float16>;
+template struct pdp::cuda::Map<pdp::nn::functions::Silu, float>;
+template struct pdp::cuda::Map<pdp::nn::functions::Silu, pdp::BFloat16>;
+template struct pdp::cuda::Map<pdp::nn::functions::Silu, pdp::Float16>;
+template struct pdp::cuda::Map<pdp::nn::functions::Gelu, float>;
+template struct pdp::cuda::Map<pdp::nn::functions::Gelu, pdp::BFloat16>;
+template struct pdp::cuda::Map<pdp::nn::functions::Gelu, pdp::Float16>;
+template struct pdp::cuda::Map<pdp::nn::functions::LeakyRelu, float>;
+template struct pdp::cuda::Map<pdp::nn::functions::LeakyRelu, pdp::BFloat16>;
+template struct pdp::cuda::Map<pdp::nn::functions::LeakyRelu, pdp::Float16>;
 
 // The kernels of pdp's own optimizer rules.
 template pdp::cuda::Update<pdp::optim::AddChange> pdp::cuda::update<0, pdp::optim::AddChange>;

@@ -5,7 +5,7 @@
 /// <pdp/checkpoint/safetensors.hpp>.
 
 // Models
-#include <pdp/nn/activation.hpp>
+#include <pdp/nn/activations.hpp>
 #include <pdp/nn/column_parallel.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>

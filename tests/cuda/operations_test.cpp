@@ -1,3 +1,4 @@
+#include <pdp/nn/activations.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/add_change.hpp>
 #include <pdp/optim/sgd.hpp>
@@ -67,6 +68,15 @@ TEST_CASE("Elementwise operations on a GPU match those on a CPU", "[cuda]") {
     for (const Index cols : {1, 7, 33, 257}) {
       check_elementwise<1>(*device, rows, cols, [](const auto& on, auto x, auto y) { relu(on, x, y); });
       check_elementwise<2>(*device, rows, cols, [](const auto& on, auto y, auto g, auto to) { relu_backward(on, y, g, to); });
+      const auto check_function = [&](const auto& function) {
+        check_elementwise<1>(*device, rows, cols, [&](const auto& on, auto x, auto y) { map(on, function, x, y); });
+        check_elementwise<3>(*device, rows, cols,
+                             [&](const auto& on, auto x, auto y, auto g, auto to) { map_backward(on, function, x, y, g, to); });
+      };
+      check_function(pdp::nn::functions::Sigmoid{});
+      check_function(pdp::nn::functions::Silu{});
+      check_function(pdp::nn::functions::Gelu{});
+      check_function(pdp::nn::functions::LeakyRelu{0.25f});
       check_elementwise<1>(*device, rows, cols, [](const auto& on, auto x, auto y) { hyperbolic_tangent(on, x, y); });
       check_elementwise<2>(*device, rows, cols, [](const auto& on, auto y, auto g, auto to) { hyperbolic_tangent_backward(on, y, g, to); });
       check_elementwise<2>(*device, rows, cols, [](const auto& on, auto a, auto b, auto to) { add(on, a, b, to); });

@@ -1,4 +1,5 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/nn/activations.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
 #include <pdp/strategy/any_strategy.hpp>
@@ -93,6 +94,11 @@ TEMPLATE_TEST_CASE("Elementwise operations in 16 bits on a GPU match those on a 
       check_elementwise<TestType, 1>(*device, rows, cols, false, [](const auto& on, auto x, auto y) { hyperbolic_tangent(on, x, y); });
       check_elementwise<TestType, 2>(*device, rows, cols, false,
                                      [](const auto& on, auto y, auto g, auto to) { hyperbolic_tangent_backward(on, y, g, to); });
+      check_elementwise<TestType, 1>(*device, rows, cols, false,
+                                     [](const auto& on, auto x, auto y) { map(on, pdp::nn::functions::Gelu{}, x, y); });
+      check_elementwise<TestType, 3>(*device, rows, cols, false, [](const auto& on, auto x, auto y, auto g, auto to) {
+        map_backward(on, pdp::nn::functions::Gelu{}, x, y, g, to);
+      });
       check_elementwise<TestType, 2>(*device, rows, cols, true, [](const auto& on, auto a, auto b, auto to) { add(on, a, b, to); });
       check_elementwise<TestType, 1>(*device, rows, cols, true, [](const auto& on, auto from, auto to) { copy(on, from, to); });
       check_elementwise<TestType, 1>(*device, rows, cols, true, [](const auto& on, auto row, auto to) { add_row(on, row.data, to); });

@@ -8,6 +8,7 @@
 #include <pdp/cpu/convert.hpp>
 #include <pdp/cpu/gemm.hpp>
 #include <pdp/cpu/loss.hpp>
+#include <pdp/cpu/map.hpp>
 #include <pdp/cpu/memory.hpp>
 #include <pdp/cpu/parts.hpp>
 #include <pdp/cpu/rows.hpp>

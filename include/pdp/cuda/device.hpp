@@ -3,6 +3,7 @@
 #include <pdp/core/device.hpp>
 #include <pdp/cuda/graph.hpp>
 #include <pdp/cuda/handle.hpp>
+#include <pdp/cuda/map.hpp>
 #include <pdp/cuda/memory.hpp>
 #include <pdp/cuda/operations.hpp>
 #include <pdp/cuda/update.hpp>

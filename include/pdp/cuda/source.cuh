@@ -14,6 +14,7 @@
 #include <pdp/cuda/device.hpp>
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/kernels/loss.cuh>
+#include <pdp/cuda/kernels/map.cuh>
 #include <pdp/cuda/kernels/products.cuh>
 #include <pdp/cuda/kernels/reduce.cuh>
 #include <pdp/cuda/kernels/sums.cuh>
