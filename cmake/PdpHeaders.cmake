@@ -167,6 +167,7 @@ set(pdp_headers
     pdp/cpu/cgroup.hpp
     pdp/cpu/convert.hpp
     pdp/cpu/cpu.hpp
+    pdp/cpu/drop.hpp
     pdp/cpu/elementwise.hpp
     pdp/cpu/gemm.hpp
     pdp/cpu/loss.hpp
@@ -186,6 +187,7 @@ set(pdp_headers
     pdp/cpu/source/cgroup.hpp
     pdp/cpu/source/convert.hpp
     pdp/cpu/source/cpu.hpp
+    pdp/cpu/source/drop.hpp
     pdp/cpu/source/gemm.hpp
     pdp/cpu/source/loss.hpp
     pdp/cpu/source/machine_memory.hpp
@@ -370,9 +372,11 @@ set(pdp_headers
     pdp/metric/states.hpp
     pdp/nn/activation.hpp
     pdp/nn/activations.hpp
+    pdp/nn/all_layers.hpp
     pdp/nn/block.hpp
     pdp/nn/column_parallel.hpp
     pdp/nn/divided.hpp
+    pdp/nn/dropout.hpp
     pdp/nn/elementwise.hpp
     pdp/nn/exchange.hpp
     pdp/nn/initializer.hpp
@@ -394,6 +398,7 @@ set(pdp_headers
     pdp/nn/source/block.hpp
     pdp/nn/source/column_parallel.hpp
     pdp/nn/source/divided.hpp
+    pdp/nn/source/dropout.hpp
     pdp/nn/source/initializer.hpp
     pdp/nn/source/layout.hpp
     pdp/nn/source/multilayer_perceptron.hpp

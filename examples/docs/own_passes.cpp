@@ -13,15 +13,15 @@
 namespace nn = pdp::nn;
 
 // [draws]
-/// In a step, sets each value to zero with probability `p`, and divides the
-/// others by 1 - p. N. Srivastava et al., "Dropout", JMLR 2014. For CPUs.
-struct Dropout : nn::NoParameters {
-  static constexpr const char* name = "Dropout";
+/// In a step, multiplies each value by a normal number with mean 1. N.
+/// Srivastava et al., "Dropout", JMLR 2014, section 10. For CPUs.
+struct Noise : nn::NoParameters {
+  static constexpr const char* name = "Noise";
   static constexpr bool is_elementwise = true;
   static constexpr bool uses_row_numbers = true;
 
-  float p = 0.5f;
-  constexpr explicit Dropout(float probability) : p{probability} {}
+  float deviation = 0;
+  constexpr explicit Noise(float size) : deviation{size} {}
 
   [[nodiscard]] constexpr pdp::Index input_elements() const { return 0; }
   [[nodiscard]] constexpr pdp::Shape output(const pdp::Shape& input) const {
@@ -32,7 +32,7 @@ struct Dropout : nn::NoParameters {
   void forward(const pdp::cpu::Cpu&, const nn::State<T>& state,
                pdp::Matrix<const T> x, pdp::Matrix<T> y, T*) const {
     if (state.pass.is_training)
-      drop(state.pass, x, y);
+      multiply(state.pass, x, y);
     else
       std::ranges::copy(x.values(), y.data);
   }
@@ -41,18 +41,17 @@ struct Dropout : nn::NoParameters {
                       pdp::Matrix<const T>, pdp::Matrix<const T>,
                       pdp::Matrix<const T> gradient_y,
                       pdp::Matrix<T> gradient_x, T*) const {
-    drop(state.pass, gradient_y, gradient_x);  // draws the same numbers
+    multiply(state.pass, gradient_y, gradient_x);  // by the same numbers
   }
 
  private:
   template <class T>
-  void drop(const pdp::Pass& pass, pdp::Matrix<const T> from,
-            pdp::Matrix<T> to) const {
+  void multiply(const pdp::Pass& pass, pdp::Matrix<const T> from,
+                pdp::Matrix<T> to) const {
     const pdp::RowGenerator numbers = pass.generator(*this);
     for (pdp::Index r = 0; r < from.rows; ++r)
       for (pdp::Index c = 0; c < from.cols; ++c)
-        to.row(r)[c] =
-            numbers.uniform(r, c) < p ? T{} : from.row(r)[c] / (1 - p);
+        to.row(r)[c] = from.row(r)[c] * (1 + deviation * numbers.normal(r, c));
   }
 };
 // [draws]
@@ -157,7 +156,7 @@ pdp::data::InMemory<float> points(int count, std::uint64_t seed) {
 
 // [main]
 constexpr pdp::Task distance{
-    nn::Sequential{Standardise{2}, nn::Linear{2, 64}, nn::Tanh{}, Dropout{0.1f},
+    nn::Sequential{Standardise{2}, nn::Linear{2, 64}, nn::Tanh{}, Noise{0.1f},
                    nn::Linear{64, 1}},
     pdp::loss::MeanSquaredError{}, pdp::optim::Adam{.lr = 1e-2f}};
 
@@ -172,7 +171,7 @@ int main(int argc, char** argv) {
     if (!all.empty())
       pdp::print(world, "mean of the first coordinate: {:.0f}",
                  all.front().values.front());
-    pdp::print(world, "error without dropout: {:.3f}",
+    pdp::print(world, "error without noise: {:.3f}",
                std::sqrt(trainer.evaluate(points(500, 2)).mean_loss()));
   });
 }

@@ -5,14 +5,7 @@
 /// <pdp/checkpoint/safetensors.hpp>.
 
 // Models
-#include <pdp/nn/activations.hpp>
-#include <pdp/nn/column_parallel.hpp>
-#include <pdp/nn/linear.hpp>
-#include <pdp/nn/multilayer_perceptron.hpp>
-#include <pdp/nn/repeat.hpp>
-#include <pdp/nn/residual.hpp>
-#include <pdp/nn/row_parallel.hpp>
-#include <pdp/nn/sequential.hpp>
+#include <pdp/nn/all_layers.hpp>
 
 // Losses and metrics
 #include <pdp/loss/losses.hpp>

@@ -9,6 +9,7 @@
 #include <pdp/cpu/source/cgroup.hpp>
 #include <pdp/cpu/source/convert.hpp>
 #include <pdp/cpu/source/cpu.hpp>
+#include <pdp/cpu/source/drop.hpp>
 #include <pdp/cpu/source/gemm.hpp>
 #include <pdp/cpu/source/loss.hpp>
 #include <pdp/cpu/source/machine_memory.hpp>
@@ -51,6 +52,7 @@ namespace pdp::cpu {
 #define PDP_INSTANTIATE(T)                                                                                                              \
   template void relu(const Cpu&, Matrix<const T>, Matrix<T>);                                                                           \
   template void relu_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                 \
+  template void drop(const Cpu&, const Pass&, float, Matrix<const T>, Matrix<T>);                                                       \
   template void hyperbolic_tangent(const Cpu&, Matrix<const T>, Matrix<T>);                                                             \
   template void hyperbolic_tangent_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                   \
   template void gemm(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                    \

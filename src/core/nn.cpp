@@ -14,6 +14,7 @@
 #include <pdp/nn/source/block.hpp>
 #include <pdp/nn/source/column_parallel.hpp>
 #include <pdp/nn/source/divided.hpp>
+#include <pdp/nn/source/dropout.hpp>
 #include <pdp/nn/source/initializer.hpp>
 #include <pdp/nn/source/layout.hpp>
 #include <pdp/nn/source/multilayer_perceptron.hpp>

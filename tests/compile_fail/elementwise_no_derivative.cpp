@@ -8,4 +8,4 @@ struct Square {
   }
 };
 
-constexpr pdp::nn::Elementwise<Square> square{};
+inline constexpr pdp::nn::Elementwise<Square> square{};

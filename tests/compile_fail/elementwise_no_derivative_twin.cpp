@@ -11,4 +11,4 @@ struct Square {
   }
 };
 
-constexpr pdp::nn::Elementwise<Square> square{};
+inline constexpr pdp::nn::Elementwise<Square> square{};

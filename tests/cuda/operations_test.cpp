@@ -85,6 +85,25 @@ TEST_CASE("Elementwise operations on a GPU match those on a CPU", "[cuda]") {
     }
 }
 
+TEST_CASE("drop on a GPU equals that on a CPU bit for bit", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const StepNumbers numbers{.info = {.number = 7}};
+  const Copy<StepNumbers> numbers_there{*device, {numbers}};
+  const pdp::random::Key key = pdp::random::make_key(3, "pass", "1");
+  for (const Index rows : {0, 1, 64})
+    for (const Index cols : {1, 7, 257}) {
+      const auto x = support::normal(rows * cols, 1);
+      auto y = guarded(rows * cols, 2);
+      const Copy<float> there{*device, x};
+      Copy<float> y_there{*device, y};
+      drop(Cpu{}, pdp::Pass{true, &numbers, key, 11, 5}, 0.3f, Matrix<const float>{x.data(), rows, cols},
+           Matrix<float>{y.data(), rows, cols});
+      drop(*device, pdp::Pass{true, numbers_there.read().data(), key, 11, 5}, 0.3f, there.matrix(rows, cols), y_there.matrix(rows, cols));
+      CHECK(pdp::testing::same_bits(y_there.values(), y));
+    }
+}
+
 TEST_CASE("relu on a GPU keeps NaN and equals that on a CPU bit for bit", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;

@@ -25,6 +25,16 @@ class RowGenerator {
     return random::uniform_in<T>(random::bits(key_, static_cast<std::uint64_t>(at / count), static_cast<std::uint64_t>(first_row_ + row)),
                                  at % count);
   }
+  /// Calls visit(column, number) with the same numbers for columns 0 to `columns` - 1 of a row. Computes each block of them once.
+  template <class Visit>
+  constexpr void for_each_uniform(Index row, Index columns, Visit&& visit) const {
+    constexpr Index count = random::per_block<float>;
+    for (Index column = 0; column < columns;) {
+      const Index at = first_column_ + column;
+      const random::Block block = random::bits(key_, static_cast<std::uint64_t>(at / count), static_cast<std::uint64_t>(first_row_ + row));
+      for (Index which = at % count; which < count && column < columns; ++which) visit(column++, random::uniform_in<float>(block, which));
+    }
+  }
   /// Returns a normal number with mean 0 and standard deviation 1.
   template <std::floating_point T = float>
   [[nodiscard]] T normal(Index row, Index column) const {
@@ -59,6 +69,10 @@ struct Pass {
   [[nodiscard]] constexpr RowGenerator generator(const L&) const {
     static_assert(uses_row_numbers<L>,
                   "pdp: a layer or a loss that draws random numbers must declare `static constexpr bool uses_row_numbers = true`");
+    return row_generator();
+  }
+  /// Returns the same numbers to an operation of a device.
+  [[nodiscard]] constexpr RowGenerator row_generator() const {
     return {random::make_key(key.value, numbers->info.number), first_row, first_column};
   }
 };

@@ -6,6 +6,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/activation.hpp>
 #include <pdp/cpu/convert.hpp>
+#include <pdp/cpu/drop.hpp>
 #include <pdp/cpu/gemm.hpp>
 #include <pdp/cpu/loss.hpp>
 #include <pdp/cpu/map.hpp>

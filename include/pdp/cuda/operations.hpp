@@ -8,6 +8,7 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/pass.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cuda/handle.hpp>
@@ -47,6 +48,8 @@ template <Computed T>
 void hyperbolic_tangent(const Device& device, Matrix<const T> x, Matrix<T> y);
 template <Computed T>
 void hyperbolic_tangent_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
+template <Computed T>
+void drop(const Device& device, const Pass& pass, float probability, Matrix<const T> x, Matrix<T> y);
 template <Computed T>
 void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out);
 template <Computed T>

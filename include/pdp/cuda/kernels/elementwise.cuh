@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/pass.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/cuda/kernels/launch.cuh>
 #include <pdp/cuda/operations.hpp>
@@ -46,6 +47,18 @@ struct TanhBackward {
   __device__ void operator()(Index i) const {
     const float tangent = as_float(y[i]);
     gradient_x[i] = static_cast<T>(as_float(gradient_y[i]) * (1 - tangent * tangent));
+  }
+};
+template <class T>
+struct Drop {
+  Pass pass;
+  float probability;
+  const T* x;
+  T* y;
+  Index cols;
+  __device__ void operator()(Index i) const {
+    const float number = pass.row_generator().template uniform<float>(i / cols, i % cols);
+    y[i] = static_cast<T>(number < probability ? 0.0f : as_float(x[i]) * (1 / (1 - probability)));
   }
 };
 template <class T>
@@ -113,6 +126,10 @@ template <Computed T>
 void hyperbolic_tangent_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
   for_each_element(device, y, gradient_y, gradient_x,
                    kernel::TanhBackward<Stored<T>>{stored(y.data), stored(gradient_y.data), stored(gradient_x.data)});
+}
+template <Computed T>
+void drop(const Device& device, const Pass& pass, float probability, Matrix<const T> x, Matrix<T> y) {
+  for_each_element(device, stored(y).size(), kernel::Drop<Stored<T>>{pass, probability, stored(x.data), stored(y.data), x.cols});
 }
 template <Computed T>
 void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out) {

@@ -1,0 +1,12 @@
+#pragma once
+
+/// All layers, containers of layers and initial values.
+#include <pdp/nn/activations.hpp>
+#include <pdp/nn/column_parallel.hpp>
+#include <pdp/nn/dropout.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/multilayer_perceptron.hpp>
+#include <pdp/nn/repeat.hpp>
+#include <pdp/nn/residual.hpp>
+#include <pdp/nn/row_parallel.hpp>
+#include <pdp/nn/sequential.hpp>
