@@ -358,6 +358,7 @@ set(pdp_headers
     pdp/launch/store/store_entries.hpp
     pdp/launch/store/store_listener.hpp
     pdp/launch/store/store_protocol.hpp
+    pdp/loss/counted_rows.hpp
     pdp/loss/cross_entropy.hpp
     pdp/loss/loss.hpp
     pdp/loss/loss_requirements.hpp
@@ -543,6 +544,7 @@ set(pdp_headers
     pdp/train/column_statistics.hpp
     pdp/train/compare.hpp
     pdp/train/converted.hpp
+    pdp/train/counting_rows.hpp
     pdp/train/data_division.hpp
     pdp/train/dataset_checks.hpp
     pdp/train/dataset_chunks.hpp

@@ -355,6 +355,69 @@ TEST_CASE("squared_error on a GPU matches that on a CPU", "[cuda]") {
     }
 }
 
+TEST_CASE("Losses on a GPU ignore the same rows as those on a CPU", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  constexpr Index rows = 70, cols = 33;
+  constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
+  const double scale = 1.0 / 8;
+  const Copy<double> scale_there{*device, {scale}};
+  const auto x = support::normal(rows * cols, 1);
+  auto outputs = x, targets = support::normal(rows * cols, 2);
+  auto classes = some_classes(rows, cols);
+  const auto check = [&](const auto& compute) {
+    std::vector<float> gradient(outputs.size(), 9.0f);
+    LossSums sums{1, 2};
+    Copy<float> gradient_there{*device, gradient};
+    Copy<LossSums> sums_there{*device, {sums}};
+    compute(false, Matrix<float>{gradient.data(), rows, cols}, &sums);
+    compute(true, gradient_there.matrix(rows, cols), sums_there.data());
+    CHECK(std::isfinite(sums.loss));
+    CHECK(sums_there.values().front().loss == Approx(sums.loss).epsilon(1e-6));
+    CHECK(sums_there.values().front().correct == sums.correct);
+    CHECK(support::difference(gradient_there.values(), gradient) < few_ulps);
+  };
+  for (const std::int32_t ignored : {-100, 3}) {
+    for (Index row = 0; row < rows; row += 3) {
+      classes[pdp::as_size(row)] = ignored;
+      outputs[pdp::as_size(row * cols + row % cols)] = nothing;
+    }
+    const Copy<float> there{*device, outputs};
+    const Copy<std::int32_t> classes_there{*device, classes};
+    check([&](bool on_device, Matrix<float> gradient, LossSums* sums) {
+      if (on_device)
+        softmax_cross_entropy(*device, there.matrix(rows, cols), classes_there.read(), scale_there.read().data(), gradient, sums, ignored);
+      else
+        softmax_cross_entropy(Cpu{}, Matrix<const float>{outputs.data(), rows, cols}, std::span<const std::int32_t>{classes}, &scale,
+                              gradient, sums, ignored);
+    });
+    check([&](bool on_device, Matrix<float> gradient, LossSums* sums) {  // one part of one
+      std::vector<float> parts(pdp::as_size(rows * 4));
+      Copy<float> parts_there{*device, parts};
+      if (on_device) {
+        softmax_part(*device, there.matrix(rows, cols), classes_there.read(), 0, cols, parts_there.matrix(rows, 4), ignored);
+        softmax_cross_entropy_of_parts(*device, there.matrix(rows, cols), classes_there.read(), 0,
+                                       std::as_const(parts_there).matrix(rows, 4), scale_there.read().data(), gradient, sums, ignored);
+      } else {
+        const Matrix<const float> logits{outputs.data(), rows, cols};
+        const std::span<const std::int32_t> labels{classes};
+        softmax_part(Cpu{}, logits, labels, 0, cols, Matrix<float>{parts.data(), rows, 4}, ignored);
+        softmax_cross_entropy_of_parts(Cpu{}, logits, labels, 0, Matrix<const float>{parts.data(), rows, 4}, &scale, gradient, sums,
+                                       ignored);
+      }
+    });
+  }
+  for (Index row = 0; row < rows; row += 3) targets[pdp::as_size(row * cols + row % cols)] = nothing;
+  const Copy<float> there{*device, x}, targets_there{*device, targets};
+  check([&](bool on_device, Matrix<float> gradient, LossSums* sums) {
+    if (on_device)
+      squared_error(*device, there.matrix(rows, cols), targets_there.matrix(rows, cols), scale_there.read().data(), gradient, sums, true);
+    else
+      squared_error(Cpu{}, Matrix<const float>{x.data(), rows, cols}, Matrix<const float>{targets.data(), rows, cols}, &scale, gradient,
+                    sums, true);
+  });
+}
+
 TEST_CASE("fill_uniform on a GPU equals that on a CPU bit for bit", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;

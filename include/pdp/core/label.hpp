@@ -41,6 +41,12 @@ inline Index label_of(std::span<const std::int32_t> classes, Index row, Index lo
   return label;
 }
 
+/// Throws LabelError if a class has no logit, except for the class `ignored`.
+inline void check_labels(std::span<const std::int32_t> classes, Index logits, Index ignored) {
+  for (Index row = 0; row < as_index(classes.size()); ++row)
+    if (classes[as_size(row)] != ignored) static_cast<void>(label_of(classes, row, logits));
+}
+
 }  // namespace pdp
 
 #ifndef PDP_SEPARATE_CORE

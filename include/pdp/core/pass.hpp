@@ -61,8 +61,8 @@ struct Pass {
   Index first_row = 0;                   // number of the first row among those of all ranks, if the layer declares uses_row_numbers
   Index first_column = 0;                // number of the first column of the input among those of all ranks
 
-  /// Returns 1 / rows of all ranks, times the loss scale, as the gradients of all losses contain it. In a step.
-  [[nodiscard]] constexpr double row_scale() const { return numbers->scale; }
+  /// Returns 1 / rows of all ranks, times the loss scale. Rows that the loss ignores are included. In a step.
+  [[nodiscard]] constexpr double row_scale() const { return numbers->row_scale; }
 
   /// Returns the random numbers of `layer`, which must declare uses_row_numbers. In a step.
   template <class L>

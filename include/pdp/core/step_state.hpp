@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include <pdp/core/finite.hpp>
 
@@ -36,12 +37,16 @@ struct LossSums {
 };
 static_assert(sizeof(LossSums) == 2 * sizeof(double));  // ranks reduce them as two numbers
 
+/// A class that no target names, since it does not fit into 32 bits.
+inline constexpr std::int64_t no_class = std::numeric_limits<std::int64_t>::min();
+
 /// Numbers in the device's memory, through which the operations of a step pass results to each other. So no operation waits until the host
 /// knows the result of another.
 struct StepNumbers {
   // Known when the step begins.
   StepInfo info{};
-  double scale = 0;       // factor of the gradient of a row's loss: loss_scale / global number of rows
+  double scale = 0;       // factor of the gradient of a row's loss: loss_scale / global number of rows that count
+  double row_scale = 0;   // factor of the change of a buffer by a row: loss_scale / global number of rows
   double loss_scale = 1;  // factor that all gradients contain until they are applied
   // Computed during the step.
   LossSums sums{};
@@ -95,6 +100,7 @@ template <class Numbers>  // a template, so that device code may call it
 constexpr void scale_loss(Numbers& numbers, const StepHistory& history) {
   numbers.loss_scale = history.loss_scale;
   numbers.scale *= history.loss_scale;
+  numbers.row_scale *= history.loss_scale;
 }
 
 /// Decides how a gradient is applied, by its squared norm in `numbers`. Skips the step if the norm is not finite and

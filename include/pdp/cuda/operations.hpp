@@ -59,20 +59,21 @@ void convert(const Device& device, Matrix<const float> from, Matrix<T> to) requi
 template <Computed T>
 void convert(const Device& device, Matrix<const T> from, Matrix<float> to) requires(sizeof(T) == 2);
 
-/// If a class has no logit, the loss is NaN. If the classes come from host memory, the engine checks them before this call and throws
-/// LabelError.
+/// If a class has no logit and is not `ignored`, the loss is NaN. If the classes come from host memory, the engine checks them before this
+/// call and throws LabelError.
 template <Computed T>
 void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* scale,
-                           Matrix<T> gradient, LossSums* sums);
+                           Matrix<T> gradient, LossSums* sums, Index ignored = no_class);
 template <Computed T>
 void softmax_part(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
-                  Matrix<Accumulated<T>> part);
+                  Matrix<Accumulated<T>> part, Index ignored = no_class);
 template <Computed T>
 void softmax_cross_entropy_of_parts(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
-                                    Matrix<const Accumulated<T>> parts, const double* scale, Matrix<T> gradient, LossSums* sums);
+                                    Matrix<const Accumulated<T>> parts, const double* scale, Matrix<T> gradient, LossSums* sums,
+                                    Index ignored = no_class);
 template <Computed T>
 void squared_error(const Device& device, Matrix<const T> output, Matrix<const Accumulated<T>> target, const double* scale,
-                   Matrix<T> gradient, LossSums* sums);
+                   Matrix<T> gradient, LossSums* sums, bool ignores_nan = false);
 
 void sum_of_squares(const Device& device, Matrix<const float> values, double* sum);
 void scale_loss(const Device& device, StepNumbers* numbers, const StepHistory* history);

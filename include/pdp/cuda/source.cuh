@@ -225,11 +225,11 @@ template void drop(const Device&, const Pass&, float, Matrix<const float>, Matri
 template void add(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
 template void copy(const Device&, Matrix<const float>, Matrix<float>);
 template void softmax_cross_entropy(const Device&, Matrix<const float>, std::span<const std::int32_t>, const double*, Matrix<float>,
-                                    LossSums*);
-template void softmax_part(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Index, Matrix<float>);
+                                    LossSums*, Index);
+template void softmax_part(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index);
 template void softmax_cross_entropy_of_parts(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Matrix<const float>,
-                                             const double*, Matrix<float>, LossSums*);
-template void squared_error(const Device&, Matrix<const float>, Matrix<const float>, const double*, Matrix<float>, LossSums*);
+                                             const double*, Matrix<float>, LossSums*, Index);
+template void squared_error(const Device&, Matrix<const float>, Matrix<const float>, const double*, Matrix<float>, LossSums*, bool);
 template void fill_uniform(const Device&, random::Key, double, const random::Elements&, float*, Index);
 
 template void gemm(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>, bool);
@@ -248,11 +248,11 @@ template void copy(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
 template void convert(const Device&, Matrix<const float>, Matrix<BFloat16>);
 template void convert(const Device&, Matrix<const BFloat16>, Matrix<float>);
 template void softmax_cross_entropy(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, const double*, Matrix<BFloat16>,
-                                    LossSums*);
-template void softmax_part(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index, Index, Matrix<float>);
+                                    LossSums*, Index);
+template void softmax_part(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index);
 template void softmax_cross_entropy_of_parts(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index,
-                                             Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*);
-template void squared_error(const Device&, Matrix<const BFloat16>, Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*);
+                                             Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*, Index);
+template void squared_error(const Device&, Matrix<const BFloat16>, Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*, bool);
 template void fill_uniform(const Device&, random::Key, double, const random::Elements&, BFloat16*, Index);
 
 template void gemm(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>, bool);
@@ -271,11 +271,11 @@ template void copy(const Device&, Matrix<const Float16>, Matrix<Float16>);
 template void convert(const Device&, Matrix<const float>, Matrix<Float16>);
 template void convert(const Device&, Matrix<const Float16>, Matrix<float>);
 template void softmax_cross_entropy(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, const double*, Matrix<Float16>,
-                                    LossSums*);
-template void softmax_part(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index, Index, Matrix<float>);
+                                    LossSums*, Index);
+template void softmax_part(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index);
 template void softmax_cross_entropy_of_parts(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index,
-                                             Matrix<const float>, const double*, Matrix<Float16>, LossSums*);
-template void squared_error(const Device&, Matrix<const Float16>, Matrix<const float>, const double*, Matrix<Float16>, LossSums*);
+                                             Matrix<const float>, const double*, Matrix<Float16>, LossSums*, Index);
+template void squared_error(const Device&, Matrix<const Float16>, Matrix<const float>, const double*, Matrix<Float16>, LossSums*, bool);
 template void fill_uniform(const Device&, random::Key, double, const random::Elements&, Float16*, Index);
 
 }  // namespace pdp::cuda

@@ -21,6 +21,14 @@ struct Batch {
   std::span<const Index> share_rows{};  // rows of each share, if they do not follow from global_rows; the same on all ranks
 };
 
+/// Numbers of rows. All of them count unless the loss ignores some (see loss::IgnoresRows).
+struct Rows {
+  Index counted = 0;
+  Index ignored = 0;
+
+  [[nodiscard]] constexpr Index all() const { return counted + ignored; }
+};
+
 /// A rank's message to the others, which travels with the totals of a step.
 struct RankReport {
   bool stops = false;  // this rank asks to stop the training
@@ -31,16 +39,16 @@ struct RankReport {
 /// Values that are known when a step begins.
 struct StepBegin {
   float lr_factor = 1;
-  Index global_rows = 0;  // 0: not known yet
+  Rows global_rows{};  // none: not known yet
   RankReport report{};
   Index first_row = 0;  // number of this rank's first row among those of all ranks, if it is known
 };
 
 /// The results of a step or an evaluation.
 struct Totals {
-  double loss = 0;     // sum over rows
-  double correct = 0;  // rows
-  double rows = 0;
+  double loss = 0;           // sum over rows
+  double correct = 0;        // rows
+  double rows = 0;           // that count
   double gradient_norm = 0;  // before clipping; 0 if not computed
   bool skipped = false;      // the gradient was not finite, and was not applied
   double loss_scale = 1;     // factor of the step's gradients (see LossScaling)
@@ -48,9 +56,11 @@ struct Totals {
   int saves = 0;             // ranks that were busy with a checkpoint when this step began
   int ends = 0;              // ranks whose callback ends the training after this step
   double seconds = 0;        // time of the step on this rank, from start() to the end of finish(); 0 if steps overlap
+  double ignored = 0;        // rows that do not count
 
-  /// Return NaN if there are no rows.
-  [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : std::numeric_limits<double>::quiet_NaN(); }
+  /// Returns 0 if the loss ignores all rows, and NaN if there are none.
+  [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : ignored > 0 ? 0 : std::numeric_limits<double>::quiet_NaN(); }
+  /// Returns NaN if no row counts.
   [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : std::numeric_limits<double>::quiet_NaN(); }
 };
 
@@ -58,12 +68,12 @@ struct Totals {
 template <class D>
 struct PendingTotals {
   DeviceRead<D, StepNumbers> numbers;
-  Index rows;
+  Rows rows;
   std::int64_t steps;  // steps started so far, this one included
 };
 
-/// Returns the totals of a step on `rows` rows from its numbers.
-[[nodiscard]] Totals totals_of(const StepNumbers& numbers, Index rows, double seconds = 0);
+/// Returns the totals of a step from its numbers. `rows`: those of all ranks.
+[[nodiscard]] Totals totals_of(const StepNumbers& numbers, const Rows& rows, double seconds = 0);
 
 /// The largest share and the seed that an engine is made for.
 struct Limits {

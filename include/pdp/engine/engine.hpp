@@ -167,11 +167,11 @@ class Engine {
       groups_.world().barrier();
       trace_.begin();
     }
-    rows_.begin(takes_loss_ && counts_ ? batch.x.rows : 0, batch.global_rows, batch.share_rows);
+    rows_.begin(worker_.own_rows(batch, takes_loss_ && counts_), batch.global_rows, batch.share_rows, groups_.world().size());
     if constexpr (!D::uses_host_memory || Worker::numbers_rows)
       if (!rows_.is_known()) {  // first, as the host cannot read a number in the middle of a replay
         in_flight_.synchronise();
-        rows_.ask(host_calls(), groups_.world().size(), batch.x.rows, plan_.share.index);
+        rows_.ask(host_calls(), groups_.world().size(), plan_.share.index);
       }
     const bool together = step_.has_calls && !trace_.is_on() && graphs_.admits(rows_.split(), batch.x.rows);
     if constexpr (comm::HasDeviceBuffers<C>)
@@ -220,8 +220,7 @@ class Engine {
     worker_.begin(batch, false);
     in_flight_.begin(evaluate_.has_calls);
     carry_out(List::evaluation, batch.x.rows, evaluate_);
-    const auto found = numbers().sums;
-    return {found.loss, found.correct, evaluates_loss_ && counts_ ? static_cast<double>(batch.x.rows) : 0};
+    return totals_of({.sums = numbers().sums}, worker_.own_rows(batch, evaluates_loss_ && counts_).adds);
   }
 
   /// Returns the model's output for the rows of the last evaluate(): all of them on the ranks that count them, none on the others. The

@@ -77,7 +77,7 @@ class LossCheck {
         is_on_{policy.non_finite == plan::NonFinite::stop_on_loss},
         reads_inputs_{std::ranges::any_of(
             plan.step, [](const plan::Instruction& i) { return i.op == plan::Op::forward && i.first == 0 && i.last > 0; })},
-        reads_targets_{computes_loss(plan.step)} {
+        reads_targets_{computes_loss(plan.step) && !worker.may_ignore_rows()} {
     const auto is_total = [](const plan::Instruction& i) { return i.op == plan::Op::totals_wait && i.group == 0; };
     if (is_on_ && world.size() > 1 && std::ranges::none_of(plan.step, is_total))
       throw PlanError{

@@ -8,81 +8,104 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
-#include <pdp/core/shape.hpp>
+#include <pdp/engine/batch.hpp>
 
 namespace pdp::engine {
 
-/// The number of rows of a step over all ranks. The caller passes it, or the ranks count their rows together.
+/// The rows of a step on one rank.
+struct OwnRows {
+  Index all = 0;            // of its share
+  Rows adds{};              // the rows that this rank adds to those of all ranks
+  bool may_ignore = false;  // whether the loss may ignore rows
+};
+
+/// The number of rows of a step over all ranks. If all rows count, the caller may pass it. Otherwise the ranks count their rows together.
 template <comm::Communicator C>
 class RowCount {
  public:
-  /// `own`: rows that this rank counts. `global`: rows over all ranks; 0: not known. `shares`: rows of each share, if they do not follow
-  /// from `global`, else empty.
-  void begin(Index own, Index global, std::span<const Index> shares = {}) {
+  /// `global`: rows over all ranks, those that do not count included; 0: not known. `shares`: rows of each share, if they do not follow
+  /// from `global`, else empty. `ranks`: of the world.
+  void begin(const OwnRows& own, Index global, std::span<const Index> shares = {}, int ranks = 0) {
     own_ = own;
     global_ = global;
     split_.assign(shares.begin(), shares.end());
     is_exchanged_ = false;
+    is_known_ = global > 0 && !own.may_ignore;
+    sums_ = {is_known_ ? global : 0, 0};
+    if (!own.may_ignore || ranks != 1 || own.all == 0) return;
+    is_known_ = true;  // there are no other ranks
+    global_ = own.all;
+    sums_ = {own.adds.counted, own.adds.ignored};
   }
-  [[nodiscard]] bool is_known() const { return global_ > 0; }
-  [[nodiscard]] Index global() const { return global_; }
+  [[nodiscard]] bool is_known() const { return is_known_; }
+  /// Returns the numbers of rows over all ranks; 0 if they are not known yet.
+  [[nodiscard]] Rows global() const { return is_known_ ? Rows{sums_[0], sums_[1]} : Rows{}; }
   /// Returns the split of the rows over ranks, as far as all ranks know it (see RecordedSplits).
   [[nodiscard]] std::span<const Index> split() const { return split_.empty() ? std::span{&global_, 1} : std::span<const Index>{split_}; }
 
   /// Returns the number of the first row of share `share` of `shares` among the rows of all shares. 0 if the split is not known.
   [[nodiscard]] Index first_row(int share, int shares) const {
+    if (is_exchanged_) return first_row_;
     if (split_.empty()) return global_ * share / shares;
     Index before = 0;
-    if (is_exchanged_) {
-      for (std::size_t at = 0; at < split_.size(); at += numbers_of_rank)
-        if (split_[at + 2] < share) before += split_[at + 1];
-    } else {
-      for (int other = 0; other < share; ++other) before += split_[as_size(other)];
-    }
+    for (int other = 0; other < share; ++other) before += split_[as_size(other)];
     return before;
   }
 
   /// Exchanges with all ranks how many rows each has, how many of them it counts, and its share. Waits for the result. Throws ConfigError
   /// if no rank has rows. `calls`: the HostCalls of the world.
   template <class Calls>
-  void ask(Calls calls, int ranks, Index rows, int share) {
-    const std::array<Index, numbers_of_rank> own{rows, own_, share};
-    split_.resize(own.size() * as_size(ranks));
-    is_exchanged_ = true;
-    calls.all_gather(std::span<const Index>{own}, std::span{split_});
-    for (std::size_t at = 1; at < split_.size(); at += own.size()) global_ += split_[at];
-    check();
+  void ask(Calls calls, int ranks, int share) {
+    const std::array<Index, 4> own{own_.all, share, own_.adds.counted, own_.adds.ignored};
+    const std::size_t numbers = own_.may_ignore ? 4 : 3;
+    all_.resize(numbers * as_size(ranks));
+    calls.all_gather(std::span<const Index>{own}.first(numbers), std::span{all_});
+    first_row_ = 0;
+    for (std::size_t at = 0; at < all_.size(); at += numbers) {
+      const Index counted = all_[at + 2], ignored = own_.may_ignore ? all_[at + 3] : 0;
+      sums_[0] += counted;
+      sums_[1] += ignored;
+      if (all_[at + 1] < share) first_row_ += counted + ignored;
+      if (own_.may_ignore) all_[at + 2] = all_[at + 3] = 0;  // recorded work does not depend on them
+    }
+    is_exchanged_ = global_ == 0;
+    if (is_exchanged_) split_ = all_;
+    finish();
   }
 
-  /// start() and wait() sum the counted rows of all ranks while this rank computes. wait() throws ConfigError if no rank has rows.
+  /// start() and wait() sum the rows of all ranks while this rank computes. wait() throws ConfigError if no rank has rows.
   void start(C& group);
   void wait();
 
  private:
-  static constexpr std::size_t numbers_of_rank = 3;
-  void check() const;
+  void finish();
 
-  Index own_ = 0, global_ = 0;
-  std::vector<Index> split_;  // rows of each share; or each rank's numbers, if exchanged; empty if shares follow from global_
-  bool is_exchanged_ = false;
-  typename C::Work counting_;  // last, so that it is destroyed before the sum that it borrows
+  OwnRows own_;
+  Index global_ = 0;             // as the caller gave it
+  std::array<Index, 2> sums_{};  // over all ranks: rows that count, and rows that are ignored
+  std::vector<Index> split_;     // rows of each share, or all_; empty if they follow from global_
+  std::vector<Index> all_;       // the numbers of each rank
+  Index first_row_ = 0;          // of this rank's share, if the ranks have exchanged their numbers of rows
+  bool is_known_ = false, is_exchanged_ = false;
+  typename C::Work counting_;  // last, so that it is destroyed before the sums that it borrows
 };
 
 template <comm::Communicator C>
 void RowCount<C>::start(C& group) {
-  global_ = own_;
-  counting_ = group.all_reduce_async(std::span{&global_, 1}, comm::Sum{});
+  sums_ = {own_.adds.counted, own_.adds.ignored};
+  counting_ = group.all_reduce_async(std::span<Index>{sums_}.first(own_.may_ignore ? 2 : 1), comm::Sum{});
 }
 
 template <comm::Communicator C>
 void RowCount<C>::wait() {
   counting_.wait();
-  check();
+  finish();
 }
 
 template <comm::Communicator C>
-void RowCount<C>::check() const {
-  if (global_ == 0) throw ConfigError{"a step had no rows on any rank; end the epoch when the data ends"};
+void RowCount<C>::finish() {
+  if (sums_[0] + sums_[1] == 0) throw ConfigError{"a step had no rows on any rank; end the epoch when the data ends"};
+  is_known_ = true;
 }
 
 }  // namespace pdp::engine

@@ -6,7 +6,9 @@
 #include <pdp/core/device.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/step_state.hpp>
+#include <pdp/engine/batch.hpp>
 #include <pdp/engine/check_output.hpp>
+#include <pdp/loss/counted_rows.hpp>
 #include <pdp/loss/loss.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/nn/placement.hpp>
@@ -40,6 +42,18 @@ class RowLoss {
     if constexpr (!D::uses_host_memory && requires { loss_.check(targets, Index{}); }) loss_.check(targets, model_.output_width());
   }
 
+  [[nodiscard]] bool may_ignore_rows() const { return loss::may_ignore_rows(loss_); }
+  /// Returns how many of a batch's rows count, and how many are ignored. Waits for targets in device memory.
+  template <class Input>
+  [[nodiscard]] Rows rows_of(const D& device, const Batch<Input, Target>& batch) const {
+    if (!may_ignore_rows()) return {batch.x.rows, 0};
+    const auto count = [&](std::span<const Target> targets) {
+      const Index counted = loss::counted_rows(loss_, targets, batch.x.rows);
+      return Rows{counted, batch.x.rows - counted};
+    };
+    if (!D::uses_host_memory && batch.on_device) return count(on_host(device, batch.targets));
+    return count(batch.targets);
+  }
   /// own_parts(): the partial results of this rank for the last shared rows. all_parts(): memory for the partial results of all ranks of
   /// the group.
   [[nodiscard]] std::span<Gradient> own_parts() { return parts_.span().first(as_size(part_elements_)); }

@@ -17,6 +17,7 @@
 #include <pdp/engine/gradient_norm.hpp>
 #include <pdp/engine/instances.hpp>
 #include <pdp/engine/predicted_output.hpp>
+#include <pdp/engine/row_count.hpp>
 #include <pdp/engine/row_loss.hpp>
 #include <pdp/engine/slice_sums.hpp>
 #include <pdp/engine/unit_updates.hpp>
@@ -89,24 +90,25 @@ class Worker {
       norm.begin(device());
       ++steps_;
     }
-    const double scale = step.global_rows > 0 ? 1 / static_cast<double>(step.global_rows) : 0;
     store(device(),
           StepNumbers{.info = {steps_, step.lr_factor},
-                      .scale = scale,
+                      .scale = scale_for(step.global_rows.counted),
+                      .row_scale = scale_for(step.global_rows.all()),
                       .stops = step.report.stops ? 1.0 : 0.0,
                       .saves = step.report.saves ? 1.0 : 0.0,
                       .ends = step.report.ends ? 1.0 : 0.0},
           numbers_.data());
-    if (training && scale != 0) norm.scale_loss(device(), numbers_.data());
+    if (training && step.global_rows.all() > 0) norm.scale_loss(device(), numbers_.data());
     bind(batch, step.first_row);
   }
   /// Returns the rows of the current step or evaluation, in memory that the device reads. Valid as long as the caller's batch.
   [[nodiscard]] const Batch<T, Target>& batch() const { return batch_; }
   /// Returns the addresses in device memory of the current inputs and targets.
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
-  /// Sets the number of rows on all ranks, by which the loss is divided.
-  void set_global_rows(Index rows) {
-    store(device(), 1 / static_cast<double>(rows), &numbers_.data()->scale);
+  /// Sets the numbers of rows on all ranks, by which the loss and the changes of buffers are divided.
+  void set_global_rows(const Rows& rows) {
+    store(device(), scale_for(rows.counted), &numbers_.data()->scale);
+    store(device(), scale_for(rows.all()), &numbers_.data()->row_scale);
     norm.scale_loss(device(), numbers_.data());
   }
   void begin_prediction(Matrix<const Input> x) {
@@ -236,7 +238,15 @@ class Worker {
 
   GradientNorm<D, T> norm;
 
+  /// Returns the rows of a batch. `adds`: whether this rank adds them to those of all ranks.
+  [[nodiscard]] OwnRows own_rows(const StepBatch& batch, bool adds) const {
+    return {batch.x.rows, adds ? loss_.rows_of(device(), batch) : Rows{}, loss_.may_ignore_rows()};
+  }
+
  private:
+  [[nodiscard]] bool may_ignore_rows() const { return loss_.may_ignore_rows(); }
+  /// Returns the factor by which rows are averaged. If none counts, all gradients are zero.
+  [[nodiscard]] static double scale_for(Index rows) { return rows > 0 ? 1 / static_cast<double>(rows) : 0; }
   [[nodiscard]] Matrix<const T> device_output() const { return stage_.activation(boundaries_.evaluation(), stage_.outline().size()); }
 
   void check_rows(Matrix<const Input> x, Index limit) const { check_batch(x.rows, x.cols, limit, stage_.outline().width(0)); }

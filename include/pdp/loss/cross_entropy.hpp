@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/loss/counted_rows.hpp>
 #include <pdp/loss/loss.hpp>
 
 namespace pdp::loss {
@@ -12,14 +15,18 @@ namespace pdp::loss {
 struct CrossEntropy {
   using Target = std::int32_t;
   static constexpr bool has_classes = true;
+  std::optional<Target> ignore_index{};  // rows with this target do not count; it need not be a class
+
   [[nodiscard]] constexpr Index target_elements(Index) const { return 1; }
-  /// Throws LabelError if a class has no output.
+  [[nodiscard]] constexpr bool ignores_rows() const { return ignore_index.has_value(); }
+  [[nodiscard]] constexpr bool counts(std::span<const Target> target) const { return target.front() != ignored(); }
+  /// Throws LabelError if a class has no output, unless it is ignored.
   void check(std::span<const Target> classes, Index outputs) const;
 
   template <class D, class T>
   void operator()(const D& device, Matrix<const T> output, std::span<const Target> classes, const double* scale, Matrix<T> gradient,
                   LossSums* sums) const {
-    softmax_cross_entropy(device, output, classes, scale, gradient, sums);
+    softmax_cross_entropy(device, output, classes, scale, gradient, sums, ignored());
   }
 
   /// The numbers that part() computes for each row: the largest logit, the sum of exp(logit - largest) of the others, the logit of the
@@ -28,14 +35,19 @@ struct CrossEntropy {
   template <class D, class T>
   void part(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index columns,
             Matrix<Accumulated<T>> out) const {
-    softmax_part(device, own, classes, first, columns, out);
+    softmax_part(device, own, classes, first, columns, out, ignored());
   }
   template <class D, class T>
   void join(const D& device, Matrix<const T> own, std::span<const Target> classes, Index first, Index, Matrix<const Accumulated<T>> parts,
             const double* scale, Matrix<T> gradient, LossSums* sums) const {
-    softmax_cross_entropy_of_parts(device, own, classes, first, parts, scale, gradient, sums);
+    softmax_cross_entropy_of_parts(device, own, classes, first, parts, scale, gradient, sums, ignored());
   }
+
+ private:
+  [[nodiscard]] constexpr Index ignored() const { return ignore_index ? Index{*ignore_index} : no_class; }
 };
+
+static_assert(IgnoresRows<CrossEntropy>);
 
 }  // namespace pdp::loss
 

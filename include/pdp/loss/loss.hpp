@@ -47,6 +47,8 @@ using TargetOf = typename detail::TargetOf<L, D, T>::type;
 ///
 /// An optional member check(targets, outputs) throws for wrong targets. It is called with targets in host memory: for a device that cannot
 /// check them, and by Trainer::fit and evaluate, which add the number of the sample to a LabelError.
+///
+/// A loss that ignores rows has a member counts(target); see loss/counted_rows.hpp.
 template <class L, class D, class T = float>
 concept Loss = std::copyable<L> && detail::Takes<L, D, T, TargetOf<L, D, T>> && requires(const L& loss) {
   { loss.target_elements(Index{}) } -> std::same_as<Index>;

@@ -12,6 +12,7 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/loss/counted_rows.hpp>
 #include <pdp/rpc/autograd/loss.hpp>
 #include <pdp/rpc/autograd/network.hpp>
 #include <pdp/rpc/future.hpp>
@@ -61,18 +62,19 @@ class Context {
   }
 
   /// Computes a loss of an output, at the owner of the output. `targets`: those of all rows, one after another. `rows`: the number of rows
-  /// over which the gradient is averaged, if the rows of the output are a part of a batch; 0: the rows of the output. Throws ConfigError if
-  /// there are fewer than in the output.
+  /// over which the gradient is averaged, if the rows of the output are a part of a batch; 0: the rows of the output. Rows that the loss
+  /// ignores do not belong to either number. Throws ConfigError if there are fewer than in the output.
   template <class L, class N>
   Loss loss(const L& loss, const Output<N>& output, std::vector<typename L::Target> targets, Index rows = 0) {
     check_own(output.context());
     check_open();
-    check_rows(output.rows(), rows);
+    const Index own = loss::counted_rows(loss, std::span<const typename L::Target>{targets}, output.rows());
+    check_rows(own, rows);
     const CallId id{id_, output.call()};
     const int number = losses_++;
-    return {id_, id.number, number, output.rows(),
+    return {id_, id.number, number, own,
             output.network().template async<&N::template loss<L>>(id, output.values(), loss, number, std::move(targets),
-                                                                  rows == 0 ? output.rows() : rows)};
+                                                                  rows == 0 ? own : rows)};
   }
 
   /// Runs the backward passes of all calls that these losses depend on, the last call first. Other losses have no part in it. Each call can

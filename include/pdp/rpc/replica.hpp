@@ -15,6 +15,7 @@
 #include <pdp/core/shape.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/cpu.hpp>
+#include <pdp/loss/counted_rows.hpp>
 #include <pdp/loss/loss.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/nn/parameter.hpp>
@@ -45,13 +46,14 @@ class Replica {
   /// The gradient that gradient_of() has computed last.
   [[nodiscard]] std::span<const float> gradient() { return gradients_.span(); }
 
-  /// Computes the loss of samples and its gradient. `rows`: the number of rows over which the gradient is averaged; 0: those of `x`.
-  /// Returns the sums of the loss, and of the correct rows, over the rows of `x`.
+  /// Computes the loss of samples and its gradient. `rows`: the number of rows over which the gradient is averaged; 0: those of `x` that
+  /// count. Returns the sums of the loss, and of the correct rows, over the rows of `x`.
   LossSums gradient_of(Matrix<const float> x, std::span<const Target> targets, Index rows = 0) {
     check(x, targets);
-    if (rows == 0) rows = std::max<Index>(x.rows, 1);
-    if (rows < x.rows)
-      throw ConfigError{text("the gradient of ", x.rows, " rows was to be averaged over ", rows, " rows; expected at least as many")};
+    const Index own = loss::counted_rows(loss_, targets, x.rows);
+    if (rows == 0) rows = std::max<Index>(own, 1);
+    if (rows < own)
+      throw ConfigError{text("the gradient of ", own, " rows was to be averaged over ", rows, " rows; expected at least as many")};
     auto tensors = part_.take(x.rows, true);
     part_.forward(*tensors, x);
     const double scale = 1 / static_cast<double>(rows);

@@ -185,7 +185,7 @@ class LayerCheck {
   std::vector<T> x_, c_;  // c is the gradient of y
   GuardedMemory<T> value_, gradient_, y_, saved_, gradient_x_;
   std::vector<nn::Parameter> parameters_{};
-  StepNumbers numbers_{.scale = 1};
+  StepNumbers numbers_{.scale = 1, .row_scale = 1};
 };
 
 }  // namespace pdp::testing::detail

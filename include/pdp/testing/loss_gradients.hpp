@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <span>
@@ -13,6 +14,7 @@
 #include <pdp/core/random.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/cpu.hpp>
+#include <pdp/loss/counted_rows.hpp>
 #include <pdp/loss/loss.hpp>
 #include <pdp/loss/loss_requirements.hpp>
 #include <pdp/testing/check_result.hpp>
@@ -49,7 +51,8 @@ class LossCheck {
     if (const auto wrong = first_mismatch(std::span<T>{output_}, std::span<const T>{found}, std::span{&scale_, 1}, options_, y))
       return gradient_fault("the loss", element_name("the outputs", cols_, wrong->element), *wrong,
                             text("*scale (", scale_, ") times the sum"));
-    return sums_fault(sums);
+    if (std::string fault = sums_fault(sums); !fault.empty()) return fault;
+    return ignored_row_fault();
   }
 
  private:
@@ -86,6 +89,22 @@ class LossCheck {
     return {};
   }
 
+  /// Checks the rows that do not count.
+  std::string ignored_row_fault() {
+    if constexpr (loss::IgnoresRows<L>) {
+      for (Index row = 0; row < rows() && loss::may_ignore_rows(loss_); ++row) {
+        if (loss_.counts(targets_.subspan(as_size(row * target_width_), as_size(target_width_)))) continue;
+        const LossSums sums = of_rows(row, 1, true);
+        const auto first = std::find_if(gradient_.data(), gradient_.data() + cols_, [](T each) { return each != T{}; });
+        if (sums.loss != 0 || sums.correct != 0 || first != gradient_.data() + cols_)
+          return text("the loss gives ", sums.loss, ", ", sums.correct, " correct rows and a gradient ",
+                      first == gradient_.data() + cols_ ? "of zeros" : "that is not zero", " for row ", row,
+                      ", which does not count; expected 0, 0 and a gradient of zeros");
+      }
+    }
+    return {};
+  }
+
   const L& loss_;
   const cpu::Cpu cpu_{};
   GradientOptions options_;
@@ -115,7 +134,8 @@ std::vector<typename L::Target> random_targets(const L& loss, Index outputs, con
 }  // namespace detail
 
 /// Checks a loss on a CPU: whether the gradient of its outputs equals central differences of *scale times the sum over rows. Also checks
-/// that it adds to its sums, and gives the same sums with and without a gradient, for all rows at once and one by one.
+/// that it adds to its sums, and gives the same sums with and without a gradient, for all rows at once and one by one; and that rows that
+/// it ignores add nothing and have a gradient of zeros.
 ///
 /// Computes in T; by default in double, or in float if the loss has no function for double. `outputs`: values of a row. `targets`: those of
 /// all rows, whose number then replaces options.rows. Throws ShapeError if they are no whole number of rows.

@@ -19,6 +19,7 @@
 #include <pdp/metric/states.hpp>
 #include <pdp/plan/plan.hpp>
 #include <pdp/train/converted.hpp>
+#include <pdp/train/counting_rows.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/dataset_chunks.hpp>
@@ -59,7 +60,7 @@ template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, cl
 [[nodiscard]] Evaluation evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const DataDivision& division,
                                   const plan::Plan& plan, Index inputs, Index outputs, Checkpoints& saver, const checkpoint::Position& at,
                                   std::span<const metric::Any> metrics, LossWatch& watch) {
-  std::array<double, 4> sums{};
+  std::array<double, 5> sums{};
   metric::States states{metrics, outputs};
   Converted<typename Engine::Input> converted{engine.evaluation_rows() * inputs};
   Converted<typename Engine::Target> converted_targets{engine.evaluation_rows() * loss.target_elements(outputs)};
@@ -72,20 +73,23 @@ template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, cl
     sums[0] += totals.loss;
     sums[1] += totals.correct;
     sums[2] += totals.rows;
+    sums[3] += totals.ignored;
     if (metrics.empty()) continue;
     const auto output = engine.evaluated_output();
-    states.add({as_floats(output.values()).data(), output.rows, output.cols}, chunks.targets());
+    const Matrix<const float> floats{as_floats(output.values()).data(), output.rows, output.cols};
+    const CountingRows counting{loss, floats, chunks.targets()};
+    states.add(counting.outputs(), counting.targets());
   }
-  sums[3] = saver.is_asked_to_stop() ? 1 : 0;
+  sums[4] = saver.is_asked_to_stop() ? 1 : 0;
   engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span<double>{sums}, comm::Sum{});
-  if (sums[3] > 0) saver.stop(at);
+  if (sums[4] > 0) saver.stop(at);
   watch.take_evaluation(sums[0], engine.steps());
   if (!metrics.empty() && world.size() > 1) {
     std::vector<double> all(states.own().size() * as_size(world.size()));
     engine::HostCalls{world, engine.stage().device()}.all_gather(states.own(), std::span{all});
     states.set_all(all);
   }
-  return {{sums[0], sums[1], sums[2]}, states.results()};
+  return {{.loss = sums[0], .correct = sums[1], .rows = sums[2], .ignored = sums[3]}, states.results()};
 }
 
 }  // namespace pdp::detail

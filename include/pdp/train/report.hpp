@@ -87,7 +87,7 @@ class Report {
                                .accuracy = has_accuracy ? totals.accuracy() : not_a_number<double>(),
                                .rate = detail::learning_rate_of(trainer_.task(), number, trainer_.learning_rate_factor()),
                                .gradient_norm = totals.gradient_norm,
-                               .rows = totals.rows,
+                               .rows = totals.rows + totals.ignored,
                                .seconds = totals.seconds});
     is_written_ = false;
   }

@@ -79,9 +79,9 @@ template <class V, class T>
 
 template <class T>
 void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
-                           Matrix<T> gradient, LossSums* sums) {
+                           Matrix<T> gradient, LossSums* sums, Index ignored) {
   const T scale = static_cast<T>(*row_scale);
-  for (Index r = 0; r < logits.rows; ++r) static_cast<void>(label_of(classes, r, logits.cols));
+  check_labels(classes.first(as_size(logits.rows)), logits.cols, ignored);
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     const Index width = logits.cols;
@@ -98,6 +98,10 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
     for (Index r = 0; r < logits.rows; ++r) {
       const T* const x = logits.row(r);
       const Index label = classes[as_size(r)];
+      if (label == ignored) {
+        if (writes) std::fill_n(gradient.row(r), width, T{});
+        continue;
+      }
       const T largest = detail::largest<V>(x, width);
       // If several logits are equally large, the first counts as the largest.
       if (!is_nan(largest) && x[label] == largest && std::find(x, x + label, largest) == x + label) found.correct += 1;
@@ -119,9 +123,9 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
 }
 
 template <class T>
-void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
-                  Matrix<T> part) {
-  for (Index r = 0; r < logits.rows; ++r) static_cast<void>(label_of(classes, r, columns));
+void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns, Matrix<T> part,
+                  Index ignored) {
+  check_labels(classes.first(as_size(logits.rows)), columns, ignored);
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     for (Index r = 0; r < logits.rows; ++r) {
@@ -140,13 +144,17 @@ void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::i
 
 template <class T>
 void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
-                                    Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums) {
+                                    Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums, Index ignored) {
   const T scale = static_cast<T>(*row_scale);
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     LossSums found;
     for (Index r = 0; r < logits.rows; ++r) {
       const Index label = classes[as_size(r)];
+      if (label == ignored) {
+        if (gradient.data != nullptr) std::fill_n(gradient.row(r), logits.cols, T{});
+        continue;
+      }
       const T* best = parts.row(r);
       for (Index other = r + logits.rows; other < parts.rows; other += logits.rows)
         if (is_greater(parts.row(other)[0], best[0])) best = parts.row(other);
@@ -173,7 +181,7 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
 
 template <class T>
 void squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> target, const double* row_scale, Matrix<T> gradient,
-                   LossSums* sums) {
+                   LossSums* sums, bool ignores_nan) {
   const T scale = static_cast<T>(*row_scale);
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
@@ -183,6 +191,10 @@ void squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> targe
     for (Index r = 0; r < output.rows; ++r) {
       const T *const x = output.row(r), *const y = target.row(r);
       T* const g = writes ? gradient.row(r) : nullptr;
+      if (ignores_nan && std::any_of(y, y + output.cols, [](T each) { return is_nan(each); })) {
+        if (writes) std::fill_n(g, output.cols, T{});
+        continue;
+      }
       V squares{};
       Index c = 0;
       for (; c + V::count <= output.cols; c += V::count) {

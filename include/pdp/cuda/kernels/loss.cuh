@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 
+#include <pdp/core/finite.hpp>
 #include <pdp/cuda/kernels/sums.cuh>
 
 namespace pdp::cuda {
@@ -40,8 +41,16 @@ struct Logits {
   const T* data;
   Index rows, cols;
   const std::int32_t* classes;
+  Index ignored;  // rows of this class do not count
   __device__ const T* row(Index r) const { return data + r * cols; }
 };
+
+/// Sets a row of a gradient to zero, in the threads of a warp. Does nothing without a gradient.
+template <class T>
+__device__ inline void clear_row(T* gradient, Index row, Index cols) {
+  if (gradient == nullptr) return;
+  for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) gradient[row * cols + c] = static_cast<T>(0.0f);
+}
 
 /// first_row() returns the first row of a warp, rows_at_once() the distance to its next row.
 __device__ inline Index first_row() { return (Index{blockIdx.x} * block_threads + threadIdx.x) / warp_threads; }
@@ -58,6 +67,10 @@ __global__ void __launch_bounds__(block_threads)
   for (Index r = first_row(); r < logits.rows; r += rows_at_once()) {
     const T* const x = logits.row(r);
     const Index label = logits.classes[r];
+    if (label == logits.ignored) {
+      clear_row(gradient, r, logits.cols);
+      continue;
+    }
     const Largest largest = largest_of_row(x, logits.cols);
     const double total = exponentials_of_row(x, logits.cols, largest.value);
     if (gradient != nullptr) {
@@ -104,6 +117,10 @@ __global__ void __launch_bounds__(block_threads)
   double loss = 0, correct = 0;
   for (Index r = first_row(); r < logits.rows; r += rows_at_once()) {
     const Index label = logits.classes[r];
+    if (label == logits.ignored) {
+      clear_row(gradient, r, logits.cols);
+      continue;
+    }
     const float* best = parts + r * 4;
     for (Index rank = 1; rank < ranks; ++rank)
       if (const float* const other = parts + (rank * logits.rows + r) * 4; other[0] > best[0]) best = other;
@@ -129,11 +146,20 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(block_threads) squared_error(const T* output, const float* target, Index rows, Index cols,
-                                                               const double* row_scale, T* gradient, LossSums* sums, Partials partials) {
+__global__ void __launch_bounds__(block_threads)
+    squared_error(const T* output, const float* target, Index rows, Index cols, const double* row_scale, T* gradient, LossSums* sums,
+                  bool ignores_nan, Partials partials) {
   const float width = static_cast<float>(cols), factor = 2 * static_cast<float>(*row_scale) / width;
   double loss = 0;
   for (Index r = first_row(); r < rows; r += rows_at_once()) {
+    if (ignores_nan) {
+      int missing = 0;
+      for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) missing += is_nan(target[r * cols + c]) ? 1 : 0;
+      if (sum_of_warp(missing) > 0) {
+        clear_row(gradient, r, cols);
+        continue;
+      }
+    }
     float squares = 0;
     for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) {
       const float error = as_float(output[r * cols + c]) - target[r * cols + c];
@@ -153,33 +179,34 @@ inline unsigned blocks_for_rows(Index rows) { return blocks_for(rows, block_thre
 
 template <Computed T>
 void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* scale,
-                           Matrix<T> gradient, LossSums* sums) {
+                           Matrix<T> gradient, LossSums* sums, Index ignored) {
   if (logits.rows == 0) return;
   launch(device, kernel::softmax_cross_entropy<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data()}, scale, stored(gradient.data), sums,
-         device.state().partials());
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data(), ignored}, scale, stored(gradient.data),
+         sums, device.state().partials());
 }
 template <Computed T>
 void softmax_part(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
-                  Matrix<Accumulated<T>> part) {
+                  Matrix<Accumulated<T>> part, Index ignored) {
   if (logits.rows == 0) return;
   launch(device, kernel::softmax_part<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data()}, first, columns, part.data);
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data(), ignored}, first, columns, part.data);
 }
 template <Computed T>
 void softmax_cross_entropy_of_parts(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
-                                    Matrix<const Accumulated<T>> parts, const double* scale, Matrix<T> gradient, LossSums* sums) {
+                                    Matrix<const Accumulated<T>> parts, const double* scale, Matrix<T> gradient, LossSums* sums,
+                                    Index ignored) {
   if (logits.rows == 0) return;
   launch(device, kernel::softmax_cross_entropy_of_parts<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data()}, first, parts.data,
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data(), ignored}, first, parts.data,
          parts.rows / logits.rows, scale, stored(gradient.data), sums, device.state().partials());
 }
 template <Computed T>
 void squared_error(const Device& device, Matrix<const T> output, Matrix<const Accumulated<T>> target, const double* scale,
-                   Matrix<T> gradient, LossSums* sums) {
+                   Matrix<T> gradient, LossSums* sums, bool ignores_nan) {
   if (output.rows == 0) return;
   launch(device, kernel::squared_error<Stored<T>>, blocks_for_rows(output.rows), block_threads, stored(output.data), target.data,
-         output.rows, output.cols, scale, stored(gradient.data), sums, device.state().partials());
+         output.rows, output.cols, scale, stored(gradient.data), sums, ignores_nan, device.state().partials());
 }
 
 }  // namespace pdp::cuda

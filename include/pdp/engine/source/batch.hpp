@@ -12,10 +12,19 @@
 
 namespace pdp::engine {
 
-PDP_INLINE Totals totals_of(const StepNumbers& numbers, Index rows, double seconds) {
+PDP_INLINE Totals totals_of(const StepNumbers& numbers, const Rows& rows, double seconds) {
   const auto ranks = [](double sum) { return as_int(std::lround(sum)); };
-  return {numbers.sums.loss,  numbers.sums.correct, static_cast<double>(rows), numbers.norm,        numbers.skips,
-          numbers.loss_scale, ranks(numbers.stops), ranks(numbers.saves),      ranks(numbers.ends), seconds};
+  return {.loss = numbers.sums.loss,
+          .correct = numbers.sums.correct,
+          .rows = static_cast<double>(rows.counted),
+          .gradient_norm = numbers.norm,
+          .skipped = numbers.skips,
+          .loss_scale = numbers.loss_scale,
+          .stops = ranks(numbers.stops),
+          .saves = ranks(numbers.saves),
+          .ends = ranks(numbers.ends),
+          .seconds = seconds,
+          .ignored = static_cast<double>(rows.ignored)};
 }
 
 PDP_INLINE void check_batch(Index rows, Index cols, Index limit, Index width) {

@@ -44,8 +44,11 @@ class [[nodiscard]] Loss {
   Loss(SlotId context, int call, int number, Index rows, Future<LossSums> sums)
       : sums_{std::move(sums)}, context_{context}, rows_{rows}, call_{call}, number_{number} {}
 
-  /// Returns the mean of the loss over its rows. Waits for it, and throws the error of its computation.
-  double get() { return sums().loss / static_cast<double>(rows_); }
+  /// Returns the mean of the loss over its rows that count; 0 if there are none. Waits for it, and throws the error of its computation.
+  double get() {
+    const double sum = sums().loss;
+    return rows_ > 0 ? sum / static_cast<double>(rows_) : 0;
+  }
   /// Returns the sums over its rows.
   LossSums sums() {
     if (sums_) value_ = sums_.get();

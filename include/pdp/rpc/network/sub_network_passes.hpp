@@ -48,7 +48,7 @@ LossSums SubNetwork<Model, D>::loss(const CallId& id, const OwnedMatrix& /*y*/, 
         there = uploaded.span();
       }
       auto numbers = allocate<StepNumbers>(device, 1);
-      store(device, StepNumbers{.scale = 1 / static_cast<double>(rows)}, numbers.data());
+      store(device, StepNumbers{.scale = rows > 0 ? 1 / static_cast<double>(rows) : 0}, numbers.data());
       loss::compute(loss, device, Matrix<const float>{output}, there, &numbers.data()->scale, gradient, &numbers.data()->sums,
                     Pass{.is_training = true, .numbers = numbers.data()});
       sums = on_host(device, std::span<const StepNumbers>{numbers.span()}).front().sums;

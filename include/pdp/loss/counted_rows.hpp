@@ -1,0 +1,52 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/shape.hpp>
+
+namespace pdp::loss {
+
+/// A loss that ignores rows. counts(target) returns whether a row with this target counts; target: [target elements], in host memory. A
+/// call adds nothing to its sums for a row that does not count, and computes a gradient of zeros. Then means are over the rows that count,
+/// on all ranks together.
+///
+/// An optional member ignores_rows() returns false if this loss counts all rows. Then steps cost no more than with other losses.
+template <class L>
+concept IgnoresRows = requires(const L& loss, std::span<const typename L::Target> target) {
+  { loss.counts(target) } -> std::same_as<bool>;
+};
+
+/// Returns whether a loss may ignore rows.
+template <class L>
+[[nodiscard]] constexpr bool may_ignore_rows(const L& loss) {
+  if constexpr (!IgnoresRows<L>) {
+    return false;
+  } else if constexpr (requires {
+                         { loss.ignores_rows() } -> std::same_as<bool>;
+                       }) {
+    return loss.ignores_rows();
+  } else {
+    return true;
+  }
+}
+
+/// Returns the number of `rows` rows that count. `targets`: [rows, target elements], in host memory.
+template <class L, class Target>
+[[nodiscard]] constexpr Index counted_rows(const L& loss, std::span<const Target> targets, Index rows) {
+  if (!may_ignore_rows(loss) || rows == 0) return rows;
+  Index counted = 0;
+  if constexpr (IgnoresRows<L>) {
+    static_assert(
+        requires(std::span<const Target> target) { loss.counts(target); },
+        "pdp: counts() of this loss must take targets in double, too, as its operator() does; make it a template");
+    const std::size_t width = targets.size() / as_size(rows);
+    if (width == 0) return rows;  // there are too few targets
+    for (std::size_t row = 0; row < as_size(rows); ++row) counted += loss.counts(targets.subspan(row * width, width)) ? 1 : 0;
+  }
+  return counted;
+}
+
+}  // namespace pdp::loss
