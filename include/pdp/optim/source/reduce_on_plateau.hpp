@@ -2,6 +2,10 @@
 
 /// Definitions for pdp/optim/reduce_on_plateau.hpp; see pdp/core/separate_compilation.hpp.
 
+#if !__has_include(<fmt/format.h>)
+#error "pdp needs fmt 9 or newer (Debian: libfmt-dev)"
+#include <see the error above>
+#endif
 #include <fmt/format.h>
 #include <algorithm>
 #include <charconv>
