@@ -80,13 +80,13 @@ TEST_CASE("Report writes the figures of a training on two ranks", "[train][repor
   CHECK(folder.names() == std::vector<std::string>{"run.html"});
   const std::string html = files::read(file);
   const Page page{html};
-  CHECK_THAT(page.at("summary").text, Contains("steps12\n") && Contains("ranks2\n") && Contains("parameters336\n") &&
+  CHECK_THAT(page.at("summary").text, Contains("steps12\n") && Contains("ranks2\n") && Contains("parameters316\n") &&
                                           Contains("last loss" + pdp::report::number(loss) + "\n"));
   CHECK_THAT(page.at("loss").text, Contains("Steps 0 to 11"));
   CHECK_THAT(page.at("accuracy").text, Contains("test accuracy"));
   CHECK_THAT(page.at("learning-rate").text, Contains("Learning rate") && Contains("values from 0.1 to 0.1"));
   CHECK_THAT(page.at("timeline").text, Contains("rank 0") && Contains("rank 1") && Contains("forward micro-batch 3"));
-  CHECK_THAT(page.at("plan").text, Contains("16 samples a step on 2 ranks, 336 parameters"));
+  CHECK_THAT(page.at("plan").text, Contains("16 samples a step on 2 ranks, 316 parameters"));
   CHECK_THAT(page.at("environment").text, Contains("2, communicator thread") && Contains("matrix products of floats by"));
   CHECK_THAT(html, Contains("<title>A &lt;small&gt; training</title>"));
   const auto process = std::to_string(::getpid());
