@@ -20,10 +20,12 @@ class NumberView {
   constexpr NumberView() = default;
   constexpr NumberView(const T* values, std::size_t count) : same_{values, count} {}
   constexpr NumberView(const Other* values, std::size_t count) : other_{values, count} {}
-  template <std::convertible_to<std::span<const T>> Values>
-  constexpr NumberView(Values&& values) : same_{static_cast<std::span<const T>>(values)} {}
-  template <std::convertible_to<std::span<const Other>> Values>
-  constexpr NumberView(Values&& values) : other_{static_cast<std::span<const Other>>(values)} {}
+  template <class Values>
+  requires std::convertible_to<const Values&, std::span<const T>>
+  constexpr NumberView(const Values& values) : same_{static_cast<std::span<const T>>(values)} {}
+  template <class Values>
+  requires std::convertible_to<const Values&, std::span<const Other>>
+  constexpr NumberView(const Values& values) : other_{static_cast<std::span<const Other>>(values)} {}
 
   [[nodiscard]] constexpr std::size_t size() const { return same_.size() + other_.size(); }
   /// The values if they are of type T, and if they are of the other type. One of the two is empty.
