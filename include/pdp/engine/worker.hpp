@@ -66,6 +66,7 @@ class Worker {
   [[nodiscard]] Stage& stage() { return stage_; }
   [[nodiscard]] const D& device() const { return stage_.device(); }
   [[nodiscard]] Index micro_rows() const { return micro_rows_; }
+  [[nodiscard]] bool may_ignore_rows() const { return loss_.may_ignore_rows(); }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
   /// Throws ShapeError if a batch does not fit, and LabelError if a target is none of the model's outputs.
@@ -244,7 +245,6 @@ class Worker {
   }
 
  private:
-  [[nodiscard]] bool may_ignore_rows() const { return loss_.may_ignore_rows(); }
   /// Returns the factor by which rows are averaged. If none counts, all gradients are zero.
   [[nodiscard]] static double scale_for(Index rows) { return rows > 0 ? 1 / static_cast<double>(rows) : 0; }
   [[nodiscard]] Matrix<const T> device_output() const { return stage_.activation(boundaries_.evaluation(), stage_.outline().size()); }
