@@ -36,8 +36,8 @@ struct Made {
 };
 
 /// Rows [first, last) of a fixed dataset.
-struct Rows {
-  Rows(Index first, Index last) : x{pdp::testing::normal(100 * 8, 7)}, targets{tasks::classes_of(x)}, first_{first}, last_{last} {}
+struct SomeRows {
+  SomeRows(Index first, Index last) : x{pdp::testing::normal(100 * 8, 7)}, targets{tasks::classes_of(x)}, first_{first}, last_{last} {}
   [[nodiscard]] ClassifierEngine::StepBatch batch(Index global_rows = 0) const {
     return {{x.data() + first_ * 8, last_ - first_, 8},
             std::span{targets}.subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(last_ - first_)),
@@ -80,7 +80,7 @@ TEST_CASE("Engine::predict and evaluate match a forward pass by hand and change 
     Totals totals, again;
     std::vector<float> before, after;
   };
-  const Rows rows{0, 9};
+  const SomeRows rows{0, 9};
   const Found found = alone([&](comm::Thread& world) {
     Made made{world, Single{}, 16};
     ClassifierEngine& engine = made.engine;
@@ -117,11 +117,11 @@ TEST_CASE("Engine::predict and evaluate match a forward pass by hand and change 
 }
 
 TEST_CASE("Engine::step returns the loss from before its update, summed over all ranks", "[parallel][engine]") {
-  const Rows all{0, 16};
+  const SomeRows all{0, 16};
   const double before = alone([&](comm::Thread& world) { return Made{world, Single{}, 16}.engine.evaluate(all.batch()).loss; });
   const auto totals = pdp::testing::ranks<comm::Thread>(2, [](comm::Thread& world) {
     Made made{world, DataParallel{}, 8};
-    const Rows share{8 * world.rank(), 8 * world.rank() + 8};
+    const SomeRows share{8 * world.rank(), 8 * world.rank() + 8};
     std::vector<Totals> steps;
     for (int step = 0; step < 30; ++step) steps.push_back(made.engine.step(share.batch()));
     if (made.engine.steps() != 30) throw std::logic_error{"another number of steps"};
@@ -140,9 +140,9 @@ TEST_CASE("Engine::step changes no parameter if the learning-rate factor is zero
   const bool same = alone([](comm::Thread& world) {
     Made made{world, Single{}, 16};
     const std::vector<float> before(made.engine.stage().values().begin(), made.engine.stage().values().end());
-    made.engine.step(Rows{0, 16}.batch(), 0);
+    made.engine.step(SomeRows{0, 16}.batch(), 0);
     const bool still = pdp::testing::same_bits(before, made.engine.stage().values());
-    made.engine.step(Rows{0, 16}.batch(), 1);
+    made.engine.step(SomeRows{0, 16}.batch(), 1);
     return still && !pdp::testing::same_bits(before, made.engine.stage().values());
   });
   CHECK(same);
@@ -154,7 +154,7 @@ TEST_CASE("Engine::step gives equal losses whether the ranks or the caller count
     return pdp::testing::ranks<comm::Thread>(3, [&](comm::Thread& world) {
       Made made{world, DataParallel{.accumulate = 2}, 8};
       const auto rank = static_cast<std::size_t>(world.rank());
-      const Rows share{cuts[rank], cuts[rank + 1]};
+      const SomeRows share{cuts[rank], cuts[rank + 1]};
       std::vector<double> each;
       for (int step = 0; step < 10; ++step) {
         const Totals totals = made.engine.step(share.batch(global_rows));
@@ -168,7 +168,7 @@ TEST_CASE("Engine::step gives equal losses whether the ranks or the caller count
   const auto single = alone([](comm::Thread& world) {
     Made made{world, Single{}, 13};
     std::vector<double> each;
-    for (int step = 0; step < 10; ++step) each.push_back(made.engine.step(Rows{0, 13}.batch()).mean_loss());
+    for (int step = 0; step < 10; ++step) each.push_back(made.engine.step(SomeRows{0, 13}.batch()).mean_loss());
     return each;
   });
   CHECK(counted == known);
@@ -179,7 +179,7 @@ TEST_CASE("Engine::step throws ConfigError on every rank if no rank has a row", 
   const auto words = pdp::testing::ranks<comm::Thread>(3, [](comm::Thread& world) -> std::string {
     Made made{world, DataParallel{}, 8};
     try {
-      made.engine.step(Rows{0, 0}.batch());
+      made.engine.step(SomeRows{0, 0}.batch());
     } catch (const pdp::ConfigError& error) {
       world.barrier();  // keeps each rank in the world until the others have thrown
       return error.what();
@@ -193,7 +193,7 @@ TEST_CASE("Engine rejects a batch that does not fit and then accepts one that do
   alone([](comm::Thread& world) {
     Made made{world, Single{.accumulate = 2}, 8};
     ClassifierEngine& engine = made.engine;
-    const Rows nine{0, 9}, four{0, 4};
+    const SomeRows nine{0, 9}, four{0, 4};
     const auto message = [](auto&& call) -> std::string {
       try {
         call();
@@ -231,7 +231,7 @@ TEST_CASE("Engine rejects a batch that does not fit and then accepts one that do
 TEST_CASE("Engine::step rejects a class without an output, and the other ranks throw instead of hanging", "[parallel][engine]") {
   const auto errors = pdp::testing::errors<comm::Thread>(3, [](comm::Thread& world) {
     Made made{world, DataParallel{}, 8};
-    Rows rows{0, 8};
+    SomeRows rows{0, 8};
     if (world.rank() == 1) rows.targets[3] = 4;
     for (int step = 0; step < 3; ++step) made.engine.step(rows.batch());
   });
@@ -264,7 +264,7 @@ TEST_CASE("Engine gives all ranks equal initial parameters even if their seeds d
 }
 
 TEST_CASE("Engine evaluates and predicts a model that is split over two ranks", "[parallel][engine]") {
-  const Rows rows{0, 8};
+  const SomeRows rows{0, 8};
   const Totals expected = alone([&](comm::Thread& world) { return Made{world, Single{}, 8}.engine.evaluate(rows.batch()); });
   const auto totals = pdp::testing::ranks<comm::Thread>(2, [&](comm::Thread& world) {
     Made made{world, TwoHalves{.cut = 2}, 8};

@@ -93,7 +93,7 @@ class LossCheck {
   std::string ignored_row_fault() {
     if constexpr (loss::IgnoresRows<L>) {
       for (Index row = 0; row < rows() && loss::may_ignore_rows(loss_); ++row) {
-        if (loss_.counts(targets_.subspan(as_size(row * target_width_), as_size(target_width_)))) continue;
+        if (loss_.counts(std::span<const Target>{targets_}.subspan(as_size(row * target_width_), as_size(target_width_)))) continue;
         const LossSums sums = of_rows(row, 1, true);
         const auto first = std::find_if(gradient_.data(), gradient_.data() + cols_, [](T each) { return each != T{}; });
         if (sums.loss != 0 || sums.correct != 0 || first != gradient_.data() + cols_)
