@@ -22,7 +22,7 @@ struct Batch {
 };
 
 /// Numbers of rows. All of them count unless the loss ignores some (see loss::IgnoresRows).
-struct Rows {
+struct RowTotals {
   Index counted = 0;
   Index ignored = 0;
 
@@ -39,7 +39,7 @@ struct RankReport {
 /// Values that are known when a step begins.
 struct StepBegin {
   float lr_factor = 1;
-  Rows global_rows{};  // none: not known yet
+  RowTotals global_rows{};  // none: not known yet
   RankReport report{};
   Index first_row = 0;  // number of this rank's first row among those of all ranks, if it is known
 };
@@ -68,12 +68,12 @@ struct Totals {
 template <class D>
 struct PendingTotals {
   DeviceRead<D, StepNumbers> numbers;
-  Rows rows;
+  RowTotals rows;
   std::int64_t steps;  // steps started so far, this one included
 };
 
 /// Returns the totals of a step from its numbers. `rows`: those of all ranks.
-[[nodiscard]] Totals totals_of(const StepNumbers& numbers, const Rows& rows, double seconds = 0);
+[[nodiscard]] Totals totals_of(const StepNumbers& numbers, const RowTotals& rows, double seconds = 0);
 
 /// The largest share and the seed that an engine is made for.
 struct Limits {

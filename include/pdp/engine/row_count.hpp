@@ -15,7 +15,7 @@ namespace pdp::engine {
 /// The rows of a step on one rank.
 struct OwnRows {
   Index all = 0;            // of its share
-  Rows adds{};              // the rows that this rank adds to those of all ranks
+  RowTotals adds{};         // the rows that this rank adds to those of all ranks
   bool may_ignore = false;  // whether the loss may ignore rows
 };
 
@@ -39,7 +39,7 @@ class RowCount {
   }
   [[nodiscard]] bool is_known() const { return is_known_; }
   /// Returns the numbers of rows over all ranks; 0 if they are not known yet.
-  [[nodiscard]] Rows global() const { return is_known_ ? Rows{sums_[0], sums_[1]} : Rows{}; }
+  [[nodiscard]] RowTotals global() const { return is_known_ ? RowTotals{sums_[0], sums_[1]} : RowTotals{}; }
   /// Returns the split of the rows over ranks, as far as all ranks know it (see RecordedSplits).
   [[nodiscard]] std::span<const Index> split() const { return split_.empty() ? std::span{&global_, 1} : std::span<const Index>{split_}; }
 

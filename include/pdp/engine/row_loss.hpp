@@ -45,11 +45,11 @@ class RowLoss {
   [[nodiscard]] bool may_ignore_rows() const { return loss::may_ignore_rows(loss_); }
   /// Returns how many of a batch's rows count, and how many are ignored. Waits for targets in device memory.
   template <class Input>
-  [[nodiscard]] Rows rows_of(const D& device, const Batch<Input, Target>& batch) const {
+  [[nodiscard]] RowTotals rows_of(const D& device, const Batch<Input, Target>& batch) const {
     if (!may_ignore_rows()) return {batch.x.rows, 0};
     const auto count = [&](std::span<const Target> targets) {
       const Index counted = loss::counted_rows(loss_, targets, batch.x.rows);
-      return Rows{counted, batch.x.rows - counted};
+      return RowTotals{counted, batch.x.rows - counted};
     };
     if (!D::uses_host_memory && batch.on_device) return count(on_host(device, batch.targets));
     return count(batch.targets);

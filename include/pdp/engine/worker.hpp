@@ -107,7 +107,7 @@ class Worker {
   /// Returns the addresses in device memory of the current inputs and targets.
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
   /// Sets the numbers of rows on all ranks, by which the loss and the changes of buffers are divided.
-  void set_global_rows(const Rows& rows) {
+  void set_global_rows(const RowTotals& rows) {
     store(device(), scale_for(rows.counted), &numbers_.data()->scale);
     store(device(), scale_for(rows.all()), &numbers_.data()->row_scale);
     norm.scale_loss(device(), numbers_.data());
@@ -241,7 +241,7 @@ class Worker {
 
   /// Returns the rows of a batch. `adds`: whether this rank adds them to those of all ranks.
   [[nodiscard]] OwnRows own_rows(const StepBatch& batch, bool adds) const {
-    return {batch.x.rows, adds ? loss_.rows_of(device(), batch) : Rows{}, loss_.may_ignore_rows()};
+    return {batch.x.rows, adds ? loss_.rows_of(device(), batch) : RowTotals{}, loss_.may_ignore_rows()};
   }
 
  private:

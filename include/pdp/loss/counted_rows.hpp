@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/shape.hpp>
@@ -22,6 +23,10 @@ concept IgnoresRows = requires(const L& loss, std::span<const typename L::Target
 /// Returns whether a loss may ignore rows.
 template <class L>
 [[nodiscard]] constexpr bool may_ignore_rows(const L& loss) {
+  constexpr bool has_counts = requires { requires std::is_member_function_pointer_v<decltype(&L::counts)>; };
+  static_assert(!has_counts || IgnoresRows<L>,
+                "pdp: counts() of this loss must be `bool counts(std::span<const Target> target) const`: whether a row with this target "
+                "counts");
   if constexpr (!IgnoresRows<L>) {
     return false;
   } else if constexpr (requires {

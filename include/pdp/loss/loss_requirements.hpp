@@ -2,11 +2,9 @@
 
 #include <concepts>
 #include <span>
-#include <type_traits>
 #include <utility>
 
 #include <pdp/core/wrong_argument.hpp>
-#include <pdp/loss/counted_rows.hpp>
 #include <pdp/loss/loss.hpp>
 
 /// The requirements of the concept loss::Loss, one static_assert for each.
@@ -33,11 +31,6 @@ struct LossRequirements {
         { L::has_classes } -> std::convertible_to<bool>;
       },
       "pdp: this loss needs `static constexpr bool has_classes`: whether there is an accuracy");
-
-  static constexpr bool has_counts = requires { requires std::is_member_function_pointer_v<decltype(&L::counts)>; };
-  static_assert(!has_target || !has_counts || IgnoresRows<L>,
-                "pdp: counts() of this loss must be `bool counts(std::span<const Target> target) const`: whether a row with this target "
-                "counts");
 
   static constexpr int wrong_argument() {
     if constexpr (has_target) {

@@ -12,7 +12,7 @@
 
 namespace pdp::engine {
 
-PDP_INLINE Totals totals_of(const StepNumbers& numbers, const Rows& rows, double seconds) {
+PDP_INLINE Totals totals_of(const StepNumbers& numbers, const RowTotals& rows, double seconds) {
   const auto ranks = [](double sum) { return as_int(std::lround(sum)); };
   return {.loss = numbers.sums.loss,
           .correct = numbers.sums.correct,
