@@ -168,11 +168,12 @@ class Engine {
       trace_.begin();
     }
     rows_.begin(worker_.own_rows(batch, takes_loss_ && counts_), batch.global_rows, batch.share_rows, groups_.world().size());
-    if constexpr (!D::uses_host_memory || Worker::numbers_rows)
+    if constexpr (!D::uses_host_memory || Worker::numbers_rows) {
       if (!rows_.is_known()) {  // first, as the host cannot read a number in the middle of a replay
         in_flight_.synchronise();
         rows_.ask(host_calls(), groups_.world().size(), plan_.share.index);
       }
+    }
     const bool together = step_.has_calls && !trace_.is_on() && graphs_.admits(rows_.split(), batch.x.rows);
     if constexpr (comm::HasDeviceBuffers<C>)
       if (step_.has_calls) graphs_.wait_for_room(rows_.split(), together, [&] { return worker_.begins_at_once(batch); });

@@ -32,9 +32,13 @@ concept Optimizer = std::copyable<O> &&
 
 /// The number of state values that a rule of that type may keep for each parameter.
 template <Optimizer O>
-constexpr std::size_t state_fields = std::is_empty_v<typename O::template State<float>>
-                                         ? 0
-                                         : sizeof(typename O::template State<float>) / sizeof(float);
+constexpr std::size_t state_fields = [] {
+  using State = typename O::template State<float>;
+  if constexpr (std::is_empty_v<State>)
+    return std::size_t{0};
+  else
+    return sizeof(State) / sizeof(float);
+}();
 
 /// Returns how many state values for each parameter this rule needs: none if its optional member keeps_state() returns false, as for Sgd
 /// without momentum. Its State is then zero in every update.

@@ -43,9 +43,9 @@ struct TrainerState {
   using Target = typename decltype(TaskType::loss)::Target;  // of datasets
   using Targets = typename Converted<typename Engine::Target>::Given;
 
-  TrainerState(C& communicator, const S& of_strategy, const TaskType& of_task, const TrainerOptions& given, const D& device)
+  TrainerState(C& communicator, const S& of_strategy, TaskType of_task, const TrainerOptions& given, const D& device)
       : world{communicator},
-        task{of_task},
+        task{std::move(of_task)},
         options{with_loss_scaling<P>(given)},
         strategy{of_strategy},
         input{input_of(task.model, options)},
