@@ -34,11 +34,11 @@ namespace strategy = pdp::strategy;
 namespace {
 
 // As wide as a classifier of MNIST: products of large matrices may allocate even if those of small ones do not.
-const pdp::nn::Sequential model{pdp::nn::Linear{784, 64},
-                                pdp::nn::Repeat{1, pdp::nn::Residual{pdp::nn::Sequential{pdp::nn::Linear{64, 64}, pdp::nn::Relu{}}}},
-                                pdp::nn::Linear{64, 10}};
-const pdp::Task wide{model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
-const pdp::Task grouped{model, pdp::loss::CrossEntropy{},
+const pdp::nn::Sequential wide_model{pdp::nn::Linear{784, 64},
+                                     pdp::nn::Repeat{1, pdp::nn::Residual{pdp::nn::Sequential{pdp::nn::Linear{64, 64}, pdp::nn::Relu{}}}},
+                                     pdp::nn::Linear{64, 10}};
+const pdp::Task wide{wide_model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
+const pdp::Task grouped{wide_model, pdp::loss::CrossEntropy{},
                         pdp::optim::Grouped{pdp::optim::AdamW{}, pdp::optim::no_decay_on_biases_and_norms}};
 
 /// Returns the number of allocations of all ranks in steps 4 to 23 of a fit (counted from 0), those of the loader's thread and of messages

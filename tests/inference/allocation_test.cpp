@@ -28,7 +28,8 @@ TEST_CASE("Predictor::predict allocates nothing, whatever the number of rows and
   const std::vector<float> x(50 * 784, 1);
   std::vector<float> out(50 * 10);
   const auto predict_all = [&](std::vector<float>& to) {
-    for (const std::size_t rows : {50, 1, 16, 17, 0, 33}) predictor.predict(std::span{x}.first(rows * 784), std::span{to}.first(rows * 10));
+    for (const std::size_t rows : std::initializer_list<std::size_t>{50, 1, 16, 17, 0, 33})
+      predictor.predict(std::span{x}.first(rows * 784), std::span{to}.first(rows * 10));
   };
   predict_all(out);  // oneDNN makes its kernels
   const long before = allocations::count;

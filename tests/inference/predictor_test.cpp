@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <mutex>
 #include <span>
 #include <string>
@@ -143,7 +144,7 @@ TEST_CASE("Predictor computes any number of rows in pieces", "[inference]") {
   REQUIRE(expected.size() == 65 * 3);
   for (const Index piece : {1, 2, 3, 8, 64, 100}) {
     const Predictor predictor{model, tensors, "a test", {.rows = piece}};
-    for (const std::size_t count : {0, 1, 2, 63, 64, 65}) {
+    for (const std::size_t count : std::initializer_list<std::size_t>{0, 1, 2, 63, 64, 65}) {
       CAPTURE(piece, count);
       const std::vector<float> found = predictor.predict(std::span{x}.first(count * 6));
       CHECK(relative_difference(found, std::span{expected}.first(count * 3)) < 1e-5);
