@@ -1,5 +1,4 @@
 // error: pdp: this layer needs the function `void backward_input.const D& device
-// error: pdp: this layer needs the function `void backward_weight.const D& device
 #include <pdp/comm/self.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/loss/cross_entropy.hpp>

@@ -1,6 +1,4 @@
 // error: pdp: this layer needs the function `Index parameter_elements.. const`, or the base class nn::NoParameters
-// error: pdp: this layer needs the function `Index saved_elements.const Shape& input. const`
-// error: pdp: this layer needs the function `void parameters.const Path& path, Index offset, Visit&& visit. const`
 #include <pdp/comm/self.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/loss/cross_entropy.hpp>

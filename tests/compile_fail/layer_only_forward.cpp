@@ -1,6 +1,4 @@
 // error: pdp: this layer needs a name
-// error: pdp: this layer needs the function `Index input_elements.. const`
-// error: pdp: this layer needs the function `Shape output.const Shape& input. const`
 #include <pdp/comm/self.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/loss/cross_entropy.hpp>

@@ -78,7 +78,7 @@ long allocations_with_conversions(P precision) {
   constexpr std::size_t rows = 32;
   const std::vector<Other> x = pdp::testing::normal<Other>(rows * 784, 1), y = pdp::testing::normal<Other>(rows * 10, 2);
   const std::vector<typename P::compute> same_x(x.begin(), x.end()), same_y(y.begin(), y.end());
-  const pdp::Task task{model, pdp::loss::MeanSquaredError{}, pdp::optim::Adam{}};
+  const pdp::Task task{wide_model, pdp::loss::MeanSquaredError{}, pdp::optim::Adam{}};
   comm::Self world;
   pdp::Trainer trainer{world, strategy::Single{}, task, {.global_batch = rows}, precision};
   for (int step = 0; step < 4; ++step) trainer.step(same_x, same_y);

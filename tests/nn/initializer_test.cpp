@@ -180,24 +180,31 @@ TEST_CASE("Initial biases have the values of the bias initializer if there is on
 }
 
 TEST_CASE("Initial values of the parts of a layer equal those of the whole layer", "[nn][tensor]") {
-  const Initializer initializer = GENERATE(
-      as<Initializer>{}, nn::pytorch_default, nn::kaiming_normal, nn::xavier_uniform, nn::normal(2, 1), nn::truncated_normal(0.5),
-      nn::constant(3), nn::orthogonal(1.5),
-      nn::own_values([](pdp::random::Key, Index element, Index in, Index out) { return static_cast<double>(element * in + out); }));
+  const std::vector<Initializer> all{
+      nn::pytorch_default,
+      nn::kaiming_normal,
+      nn::xavier_uniform,
+      nn::normal(2, 1),
+      nn::truncated_normal(0.5),
+      nn::constant(3),
+      nn::orthogonal(1.5),
+      nn::own_values([](pdp::random::Key, Index element, Index in, Index out) { return static_cast<double>(element * in + out); })};
   const std::string name = GENERATE("weight", "bias");
   const int parts = GENERATE(1, 3);
   const Index in = 9, out = 15;
-  const nn::ColumnParallel columns{.in = in, .out = out, .initializer = initializer, .bias_initializer = initializer};
-  const nn::RowParallel rows{.in = in, .out = out, .initializer = initializer, .bias_initializer = initializer};
-  const auto whole = values_in_file(Linear{in, out, true, initializer, initializer}, name);
-  std::map<Index, double> by_columns, by_rows;
-  for (int index = 0; index < parts; ++index) {
-    by_columns.merge(values_in_file(columns.divided({index, parts}, nn::Path{}), name));
-    by_rows.merge(values_in_file(rows.divided({index, parts}, nn::Path{}), name));
+  for (const Initializer& initializer : all) {
+    const nn::ColumnParallel columns{.in = in, .out = out, .initializer = initializer, .bias_initializer = initializer};
+    const nn::RowParallel rows{.in = in, .out = out, .initializer = initializer, .bias_initializer = initializer};
+    const auto whole = values_in_file(Linear{in, out, true, initializer, initializer}, name);
+    std::map<Index, double> by_columns, by_rows;
+    for (int index = 0; index < parts; ++index) {
+      by_columns.merge(values_in_file(columns.divided({index, parts}, nn::Path{}), name));
+      by_rows.merge(values_in_file(rows.divided({index, parts}, nn::Path{}), name));
+    }
+    CHECK(whole.size() == static_cast<std::size_t>(name == "weight" ? in * out : out));
+    CHECK(by_columns == whole);
+    CHECK(by_rows == whole);
   }
-  CHECK(whole.size() == static_cast<std::size_t>(name == "weight" ? in * out : out));
-  CHECK(by_columns == whole);
-  CHECK(by_rows == whole);
 }
 
 TEST_CASE("nn::zeros sets the initial weights to zero", "[nn]") {

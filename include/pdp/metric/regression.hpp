@@ -18,7 +18,8 @@ struct MeanAbsoluteError {
   [[nodiscard]] std::string name() const { return "mean absolute error"; }
   [[nodiscard]] Index state_size(Index) const { return 2; }  // sum, number of values
   void add(Matrix<const float> outputs, std::span<const float> targets, std::span<double> state) const {
-    for (Index i = 0; i < outputs.size(); ++i) state[0] += std::abs(double{outputs.data[i]} - double{targets[as_size(i)]});
+    for (Index i = 0; i < outputs.size(); ++i)
+      state[0] += std::abs(static_cast<double>(outputs.data[i]) - static_cast<double>(targets[as_size(i)]));
     state[1] += static_cast<double>(outputs.size());
   }
   [[nodiscard]] double result(std::span<const double> state) const { return ratio(state[0], state[1]); }
@@ -30,7 +31,7 @@ struct RootMeanSquaredError {
   [[nodiscard]] Index state_size(Index) const { return 2; }  // sum, number of values
   void add(Matrix<const float> outputs, std::span<const float> targets, std::span<double> state) const {
     for (Index i = 0; i < outputs.size(); ++i) {
-      const double error = double{outputs.data[i]} - double{targets[as_size(i)]};
+      const double error = static_cast<double>(outputs.data[i]) - static_cast<double>(targets[as_size(i)]);
       state[0] += error * error;
     }
     state[1] += static_cast<double>(outputs.size());
@@ -50,7 +51,8 @@ struct RSquared {
     for (Index r = 0; r < outputs.rows; ++r) {
       ++state[0];
       for (Index c = 0; c < outputs.cols; ++c) {
-        const double target = targets[as_size(r * outputs.cols + c)], error = double{outputs.row(r)[c]} - target;
+        const double target = static_cast<double>(targets[as_size(r * outputs.cols + c)]),
+                     error = static_cast<double>(outputs.row(r)[c]) - target;
         const std::span<double> column = state.subspan(as_size(1 + 3 * c), 3);
         const double before = target - column[0];
         column[0] += before / state[0];

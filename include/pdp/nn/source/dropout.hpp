@@ -9,7 +9,7 @@
 namespace pdp::nn {
 
 PDP_INLINE void detail::dropout_needs_a_probability_from_0_to_below_1(float probability) {
-  throw ConfigError{text("nn::Dropout was given the probability ", probability, "; give it one from 0 to below 1")};
+  throw ConfigError{text("nn::Dropout was given the probability ", static_cast<double>(probability), "; give it one from 0 to below 1")};
 }
 
 }  // namespace pdp::nn
