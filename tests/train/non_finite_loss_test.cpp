@@ -100,7 +100,7 @@ struct WithoutTotals {
   }
 };
 
-/// What the ranks have thrown, the lowest rank that has the last row of a batch, and the number of that row among the rank's.
+/// The errors that the ranks have thrown, the lowest rank that has the last row of a batch, and the number of that row among the rank's.
 struct Ended {
   std::vector<std::string> messages;
   int rank_of_last_row = -1;
