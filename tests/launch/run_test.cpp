@@ -1,6 +1,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include <pdp/launch/store/tcp_store_server.hpp>
 
 #include "catch.hpp"
+#include "data/files.hpp"
 #include "launch/job.hpp"
 
 using launch_test::free_port;
@@ -800,8 +802,11 @@ TEST_CASE("Ranks of mpirun on one machine find each other without any setting", 
   const std::string ranks = PDP_TEST_PROGRAMS "/launch_program";
   std::vector<std::string> arguments = flags;
   arguments.insert(arguments.end(), {"-n", "3", ranks, "sum"});
+  // Open MPI's mpirun may fail if another one makes the same folder at the same time.
+  const std::array<files::TemporaryFolder, 3> folders;
   std::vector<std::unique_ptr<Job>> jobs;
-  for (int i = 0; i < 3; ++i) jobs.push_back(std::make_unique<Job>(arguments, std::vector<Variable>{}, program));
+  for (const auto& folder : folders)
+    jobs.push_back(std::make_unique<Job>(arguments, std::vector<Variable>{{"TMPDIR", folder.path().string()}}, program));
   for (const auto& each : jobs) {
     CHECK(each->end() == 0);
     CHECK(each->out() == "ranks 3 sum 6\n");
