@@ -387,6 +387,7 @@ set(pdp_headers
     pdp/nn/layers.hpp
     pdp/nn/layout.hpp
     pdp/nn/linear.hpp
+    pdp/nn/misfit.hpp
     pdp/nn/multilayer_perceptron.hpp
     pdp/nn/outline.hpp
     pdp/nn/parameter.hpp

@@ -31,4 +31,19 @@ TEST_CASE("Shapes are equal only if their ranks and all extents are equal", "[co
 TEST_CASE("text lists the extents of a Shape, outermost first", "[core]") {
   CHECK(text(Shape{784}) == "[784]");
   CHECK(text(Shape{1, 28, 28}) == "[1, 28, 28]");
+  CHECK(text(Shape{16, Shape::any, Shape::any}) == "[16, ?, ?]");
+  CHECK(text(Shape{Shape::leading, 64}) == "[..., 64]");
+}
+
+TEST_CASE("A Shape that is known in part has no elements", "[core]") {
+  static_assert(!Shape{16, Shape::any}.known() && Shape{16, Shape::any}.elements() == 0 && Shape{16, Shape::any}.rank_is_known());
+  static_assert(!Shape{Shape::leading, 64}.known() && !Shape{Shape::leading, 64}.rank_is_known() && !Shape{}.rank_is_known());
+  static_assert(Shape{3, 5}.known() && Shape{3, 5}.rank_is_known());
+}
+
+TEST_CASE("A Shape gives its last extent, and the same shape with another one", "[core]") {
+  static_assert(Shape{3, 5}.last() == 5 && Shape{}.last() == Shape::any && Shape{16, Shape::any}.last() == Shape::any);
+  static_assert(Shape{3, 5}.with_last(7) == Shape{3, 7} && Shape{5}.with_last(7) == Shape{7});
+  static_assert(Shape{}.with_last(7) == Shape{Shape::leading, 7} && Shape{Shape::leading, 5}.with_last(7) == Shape{Shape::leading, 7});
+  CHECK(Shape{Shape::any, 5}.with_last(7) == Shape{Shape::any, 7});
 }

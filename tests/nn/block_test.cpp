@@ -72,13 +72,15 @@ TEST_CASE("input_elements looks through layers that take any width", "[nn]") {
 
 TEST_CASE("flow follows a shape to the end, or to the first layer that does not accept it", "[nn]") {
   constexpr nn::Flow through = nn::flow(Sequential{Flatten{}, Linear{784, 64}, Relu{}, Linear{64, 10}}, Shape{1, 28, 28});
-  static_assert(through.fits && through.shape == Shape{10});
+  static_assert(through.fits() && through.shape == Shape{10});
   static_assert(nn::flow(Sequential{Relu{}, Tanh{}}, Shape{3, 5}).shape == Shape{3, 5});
   static_assert(!nn::flow(Relu{}, Shape{}).shape.known());
 
   const nn::Flow wrong = nn::flow(Sequential{Relu{}, Linear{784, 64}}, Shape{783});
-  CHECK(!wrong.fits);
-  CHECK(wrong.expected == 784);
-  CHECK(wrong.found == 783);
+  CHECK(!wrong.fits());
+  CHECK(wrong.misfit.expected == 784);
+  CHECK(wrong.misfit.found == 783);
   CHECK(wrong.at.str() == "1");
+  CHECK(std::string{wrong.layer} == "Linear");
+  CHECK(std::string{wrong.before} == "Relu");
 }

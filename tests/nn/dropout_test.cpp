@@ -32,7 +32,7 @@ std::vector<float> dropped(const nn::Dropout& layer, Index rows, Index cols, Ind
   pdp::Pass pass = in_step;
   pass.numbers = &numbers;
   pass.first_row = first_row;
-  pass.first_column = first_column;
+  if (first_column > 0) pass.columns = {first_column, cols, first_column + cols};
   const Matrix<float> in_place{y.data(), rows, cols};
   layer.forward(Cpu{.threads = threads}, nn::State<float>{.pass = pass}, Matrix<const float>{in_place}, in_place,
                 static_cast<float*>(nullptr));
@@ -63,6 +63,14 @@ TEST_CASE("Dropout drops the same values in any division into rows, columns and 
       const auto part = dropped(layer, 1, cols - begin, row, begin);
       CHECK(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(row * cols + begin)));
     }
+  pdp::Pass pass = in_step;  // of a rank with columns 3 to 5 of each vector of 11
+  pass.numbers = &numbers;
+  pass.columns = {3, 3, 11};
+  const auto three = dropped(layer, 2, 33);
+  std::vector<float> y(2 * 9, 1.0f);
+  const Matrix<float> in_place{y.data(), 2, 9};
+  layer.forward(Cpu{}, nn::State<float>{.pass = pass}, Matrix<const float>{in_place}, in_place, static_cast<float*>(nullptr));
+  for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == three[i / 9 * 33 + i % 9 / 3 * 11 + 3 + i % 3]);
   CHECK(dropped(layer, 400, 333, 2, 1, 3) == dropped(layer, 400, 333, 2, 1));
 }
 

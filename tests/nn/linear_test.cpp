@@ -45,7 +45,7 @@ TEST_CASE("Linear computes x W + b with W as [in, out] and b at its described of
 TEST_CASE("Linear keeps the widths of its construction for every shape of a sample", "[nn]") {
   static_assert(Linear{784, 64}.input_elements() == 784);
   static_assert(Linear{784, 64}.output(Shape{784}) == Shape{64} && Linear{784, 64}.output(Shape{1, 28, 28}) == Shape{64});
-  static_assert(Linear{784, 64}.output(Shape{}) == Shape{64}, "known even if the input shape is unknown");
+  static_assert(Linear{784, 64}.output(Shape{}) == Shape{Shape::leading, 64}, "the last extent is known even if the input shape is not");
   CHECK(Linear{784, 64}.saved_elements(Shape{784}) == 0);
 }
 

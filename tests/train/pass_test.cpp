@@ -9,12 +9,10 @@
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/averaged.hpp>
 #include <pdp/optim/grouped.hpp>
-#include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/hybrid.hpp>
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
-#include <pdp/strategy/tensor_parallel.hpp>
 #include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
@@ -31,6 +29,7 @@
 
 #include "catch.hpp"
 #include "data/files.hpp"
+#include "train/ways.hpp"
 
 /// Layers and losses that use the pass: random numbers, and buffers.
 namespace pass_test {
@@ -41,6 +40,7 @@ namespace strategy = pdp::strategy;
 using pdp::Index, pdp::Matrix, pdp::Shape;
 using pdp::checkpoint::Tensor;
 using pdp::comm::Thread;
+using ways_test::Way, ways_test::ways;
 
 namespace {
 
@@ -149,25 +149,6 @@ auto model() {
 auto task() { return pdp::Task{model(), Partial{}, optim::Averaged{optim::AdamW{.lr = 0.02f, .weight_decay = 0.1f}, 0.8f}}; }
 constexpr pdp::TrainerOptions options{.global_batch = 12, .seed = 5};
 
-struct Way {
-  std::string name;
-  int ranks;
-  strategy::AnyStrategy strategy;
-};
-
-std::vector<Way> ways() {
-  using Schedule = strategy::OneForwardOneBackward;
-  std::vector<Way> all;
-  for (const int ranks : {2, 3}) {
-    all.push_back({"data", ranks, strategy::DataParallel{}});
-    for (const int stage : {1, 2, 3}) all.push_back({"zero " + std::to_string(stage), ranks, strategy::Zero{.stage = stage}});
-    all.push_back({"pipeline", ranks, strategy::Pipeline<Schedule>{.micro_batches = 3}});
-  }
-  all.push_back({"tensor", 2, strategy::TensorParallel{}});
-  all.push_back({"hybrid", 8, strategy::Hybrid<Schedule>{.mesh = {.data = 2, .pipeline = 2, .tensor = 2}, .micro_batches = 2}});
-  return all;
-}
-
 constexpr std::size_t count = 31;
 pdp::data::InMemory<float> samples() {
   return {Shape{6}, pdp::testing::normal(count * 6, 3), pdp::testing::normal(count * 4, 4), Shape{4}};
@@ -223,14 +204,14 @@ TEST_CASE("Random numbers differ between steps, seeds, layers and rows", "[train
   const pdp::StepNumbers first{.info = {.number = 1}}, second{.info = {.number = 2}};
   const pdp::random::Key key = pdp::random::make_key(5, "pass", "0");
   const auto at = [](const pdp::StepNumbers& numbers, pdp::random::Key of, Index row, Index column) {
-    return pdp::Pass{true, &numbers, of, 0, 0}.generator(Noise{}).uniform(row, column);
+    return pdp::Pass{true, &numbers, of}.generator(Noise{}).uniform(row, column);
   };
   const float value = at(first, key, 0, 0);
   CHECK(value != at(second, key, 0, 0));
   CHECK(value != at(first, pdp::random::make_key(6, "pass", "0"), 0, 0));
   CHECK(value != at(first, key, 1, 0));
   CHECK(value != at(first, key, 0, 1));
-  CHECK(at(first, key, 3, 5) == pdp::Pass{true, &first, key, 2, 4}.generator(Noise{}).uniform(1, 1));
+  CHECK(at(first, key, 3, 5) == pdp::Pass{true, &first, key, 2, {4, 6, 10}}.generator(Noise{}).uniform(1, 1));
   double sum = 0;
   for (Index i = 0; i < 4000; ++i) sum += static_cast<double>(at(first, key, i / 40, i % 40));
   CHECK(sum / 4000 == Approx(0.5).margin(0.02));

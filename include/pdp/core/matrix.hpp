@@ -24,4 +24,10 @@ struct Matrix {
   [[nodiscard]] constexpr std::span<T> values() const { return {data, as_size(size())}; }
 };
 
+/// Returns the same values as rows of `width` values, which must divide the columns: the vectors along the last dimension of samples.
+template <class T>
+[[nodiscard]] constexpr Matrix<T> vectors(Matrix<T> samples, Index width) {
+  return {samples.data, width == 0 ? samples.rows : samples.size() / width, width};
+}
+
 }  // namespace pdp

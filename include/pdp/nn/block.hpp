@@ -6,6 +6,7 @@
 
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/layer.hpp>
+#include <pdp/nn/misfit.hpp>
 
 namespace pdp::nn {
 
@@ -109,12 +110,13 @@ constexpr bool any_uses_row_numbers<TypeList<L...>> = (uses_row_numbers<L> || ..
 
 /// The result of flow(): the shape of a block's output, or the first layer that does not accept its input.
 struct Flow {
-  Shape shape{};
-  bool fits = true;
-  const char* layer = "";  // if !fits: the layer's name and path, and the numbers of values that it expects and that its input has
+  Shape shape{};  // if a layer does not fit: of its input
+  Misfit misfit{};
+  const char* layer = "";  // if a layer does not fit: its name and path, and the name of the layer before it
   Path at{};
-  Index expected = 0;
-  Index found = 0;
+  const char* before = "";  // empty: the layer is the first
+
+  [[nodiscard]] constexpr bool fits() const { return !misfit; }
 };
 
 /// Returns the shape of a sample after a block. The input's shape may be unknown.
@@ -122,21 +124,27 @@ template <Block B>
 constexpr Flow flow(const B& block, const Shape& input) {
   Flow flow{.shape = input};
   for_each_leaf(block, {}, [&flow]<class L>(const L& layer, const Path& at) {
+    if (!flow.fits()) return;
+    flow.misfit = misfit(layer, flow.shape);
+    flow.layer = L::name;
+    flow.at = at;
+    if (!flow.fits()) return;
     const Index expected = layer.input_elements();
-    if (flow.fits && flow.shape.known() && expected != 0 && expected != flow.shape.elements())
-      flow = {flow.shape, false, L::name, at, expected, flow.shape.elements()};
-    if (flow.fits) flow.shape = layer.output(flow.shape.known() || expected == 0 ? flow.shape : Shape{expected});
+    const bool deduce = !ChecksShape<L> && !flow.shape.known() && expected != 0;
+    flow.shape = layer.output(deduce ? Shape{expected} : flow.shape);
+    flow.before = L::name;
   });
   return flow;
 }
 
-// Not constexpr on purpose: constant evaluation stops at the call, and the compiler shows this name and the numbers.
-[[noreturn]] void a_layer_expects_another_width_than_the_one_before_it_gives(const char* layer, const Path& at, Index expected,
-                                                                             Index found);
+// Not constexpr on purpose: constant evaluation stops at the call, and the compiler shows this name, the layer, the one before it, and the
+// numbers.
+[[noreturn]] void a_layer_expects_another_width_than_the_one_before_it_gives(const char* layer, const Path& at, const char* before,
+                                                                             const Shape& input, const Misfit& misfit);
 
-/// Throws ShapeError if a layer does not accept the width of its input. In a constant expression, this is a compile error instead.
+/// Throws ShapeError if a layer does not accept the shape of its input. In a constant expression, this is a compile error instead.
 constexpr void check_widths(const Flow& flow) {
-  if (!flow.fits) a_layer_expects_another_width_than_the_one_before_it_gives(flow.layer, flow.at, flow.expected, flow.found);
+  if (!flow.fits()) a_layer_expects_another_width_than_the_one_before_it_gives(flow.layer, flow.at, flow.before, flow.shape, flow.misfit);
 }
 
 /// Returns the number of values of a sample that a block takes; 0 if any width will do.

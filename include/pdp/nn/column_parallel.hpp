@@ -35,7 +35,8 @@ struct ColumnParallel {
     return {in, out, bias, initializer, bias_initializer, of};
   }
   [[nodiscard]] constexpr Index input_elements() const { return in; }
-  [[nodiscard]] constexpr Shape output(const Shape&) const { return Shape{own().out}; }
+  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return own().misfit(input); }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const { return own().output(input); }
   [[nodiscard]] constexpr Index parameter_elements() const { return own().parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
 

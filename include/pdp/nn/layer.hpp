@@ -23,6 +23,7 @@ struct State {
   Accumulated<T>* gradient = nullptr;
   bool accumulate = false;
   Pass pass{};
+  Shape input{};  // of a sample of x
 };
 
 /// A layer as a user writes it: a literal of sizes that allocates nothing. All shapes are of one sample.

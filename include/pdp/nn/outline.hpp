@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/pass.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/exchange.hpp>
@@ -22,7 +23,8 @@ struct Outline {
     // works_in_place: the output may overwrite the input. forgets_output: the next layer may overwrite the output. See nn/layer.hpp.
     bool works_in_place = false;
     bool forgets_output = false;
-    Index first_column = 0;  // number of the input's first column among those of all ranks; above 0 only if each rank has some columns
+    ColumnNumbers columns{};  // numbers of the input's columns among those of all ranks; they differ only if each rank has some columns
+    Shape input{};            // of a sample
   };
   std::vector<Layer> layers;
   int parts = 1;                   // number of parts of each divided layer, one a rank
@@ -74,9 +76,18 @@ constexpr Outline outline(const B& model, const Shape& input) {
   int part = 0;  // of the divided layers
   for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path& at) {
     const Shape out = layer.output(shape);
-    const Index first_column = placement == Placement::sharded ? part * shape.elements() : 0;
-    *next++ = {layer.parameter_elements(), shape.elements(),  out.elements(), layer.saved_elements(shape), is_view<L>, exchange_of(layer),
-               works_in_place<L>,          forgets_output<L>, first_column};
+    const Index own = shape.last();
+    const ColumnNumbers columns = placement == Placement::sharded ? ColumnNumbers{part * own, own, outline.parts * own} : ColumnNumbers{};
+    *next++ = {layer.parameter_elements(),
+               shape.elements(),
+               out.elements(),
+               layer.saved_elements(shape),
+               is_view<L>,
+               exchange_of(layer),
+               works_in_place<L>,
+               forgets_output<L>,
+               columns,
+               shape};
     shape = out;
     const Placement after = placement_after<L>(placement);
     if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);

@@ -17,7 +17,7 @@ namespace detail {
 
 }  // namespace detail
 
-/// y = x + block(x): [rows, width] -> [rows, width]. The block's output must have the width of its input. A schedule sees it as one layer,
+/// y = x + block(x). The block's output must have as many values as its input. A schedule sees it as one layer,
 /// so a skip connection never crosses a boundary. The tensors inside the block are saved with each micro-batch in flight. He et al., "Deep
 /// residual learning for image recognition", CVPR 2016.
 template <class B>
@@ -35,13 +35,19 @@ class Residual {
   static constexpr bool uses_row_numbers = any_uses_row_numbers<Inner>;
 
   constexpr explicit Residual(B block) : block_{std::move(block)} {
-    const Index in = nn::input_elements(block_);
-    if (in != 0) check_width(in);
+    const Flow through = flow(block_, Shape{});
+    check_widths(through);
+    const Index in = nn::input_elements(block_), out = through.shape.last();
+    if (in != 0 && through.shape.rank() > 0 && !through.shape.rank_is_known() && out != in) refuse(in, out);
+    if (in != 0 && through.shape.known() && through.shape.elements() != in) refuse(in, through.shape.elements());
   }
 
   [[nodiscard]] constexpr Index input_elements() const { return nn::input_elements(block_); }
+  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return flow(block_, input).misfit; }
   [[nodiscard]] constexpr Shape output(const Shape& input) const {
-    if (input.known()) check_width(input.elements());
+    const Flow through = flow(block_, input);
+    check_widths(through);
+    if (input.known() && through.shape.elements() != input.elements()) refuse(input.elements(), through.shape.elements());
     return input;
   }
   [[nodiscard]] constexpr Index parameter_elements() const {
@@ -65,8 +71,8 @@ class Residual {
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
-    const Memory<T> memory{inside(leaves(block_), Shape{x.cols}), saved, x.rows};
-    Inside at{.shape = Shape{x.cols}};
+    const Memory<T> memory{inside(leaves(block_), shape(state, x)), saved, x.rows};
+    Inside at{.shape = shape(state, x)};
     Matrix<const T> in = x;
     for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
       const Matrix<T> out = memory.output(at.boundary, layer.output(at.shape).elements());
@@ -80,7 +86,7 @@ class Residual {
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T* saved) const {
-    backward(x, gradient_y, saved,
+    backward(shape(state, x), x, gradient_y, saved,
              [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out,
                  Matrix<T> gradient_in, T* kept) {
                layer.backward_input(device, at.bind(state), in, out, gradient_out, at.leaf == 0 ? gradient_x : gradient_in, kept);
@@ -92,7 +98,7 @@ class Residual {
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
                        T* saved) const {
-    backward(x, gradient_y, saved,
+    backward(shape(state, x), x, gradient_y, saved,
              [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out, Matrix<T>,
                  T* kept) { layer.backward_weight(device, at.bind(state), in, out, gradient_out, kept); });
   }
@@ -112,6 +118,7 @@ class Residual {
       own.value += parameters;
       if (own.gradient != nullptr) own.gradient += parameters;
       own.pass.key = random::make_key(state.pass.key.value, leaf);
+      own.input = shape;
       return own;
     }
   };
@@ -144,11 +151,11 @@ class Residual {
 
   /// Calls visit with each leaf and its tensors, from the last to the first.
   template <class T, class Visit>
-  void backward(Matrix<const T> x, Matrix<const T> gradient_y, T* saved, Visit&& visit) const {
+  void backward(const Shape& input, Matrix<const T> x, Matrix<const T> gradient_y, T* saved, Visit&& visit) const {
     const Index count = leaves(block_);
-    const Memory<T> memory{inside(count, Shape{x.cols}), saved, x.rows};
+    const Memory<T> memory{inside(count, input), saved, x.rows};
     for (Index number = count - 1; number >= 0; --number) {
-      const Inside at = inside(number, Shape{x.cols});
+      const Inside at = inside(number, input);
       leaf(block_, number, [&](const auto& layer) {
         const Index in_width = at.shape.elements(), out_width = layer.output(at.shape).elements();
         const Matrix<const T> in = number == 0 ? x : Matrix<const T>{memory.output(at.boundary - in_width, in_width)};
@@ -159,11 +166,11 @@ class Residual {
     }
   }
 
-  constexpr void check_width(Index in) const {
-    const Flow through = flow(block_, Shape{in});
-    check_widths(through);
-    const Index out = through.shape.elements();
-    if (out != in) detail::a_residual_block_gives_another_width_than_it_takes(in, out);
+  static constexpr void refuse(Index in, Index out) { detail::a_residual_block_gives_another_width_than_it_takes(in, out); }
+  /// Returns the shape of a sample of x.
+  template <class T>
+  static constexpr Shape shape(const State<T>& state, Matrix<const T> x) {
+    return state.input.known() ? state.input : Shape{x.cols};
   }
 
   B block_;

@@ -98,7 +98,8 @@ class Stage : public StageParameters<D, T> {
     State<T> state = this->state(number, accumulate);
     state.pass = slot.pass;
     state.pass.key = keys_[as_size(number)];
-    state.pass.first_column = this->outline().layers[as_size(number)].first_column;
+    state.pass.columns = this->outline().layers[as_size(number)].columns;
+    state.input = this->outline().layers[as_size(number)].input;
     return state;
   }
   template <class L>

@@ -37,6 +37,7 @@ class LayerCheck {
   LayerCheck(const L& layer, const nn::Path& at, const Shape& input, const GradientOptions& options)
       : layer_{layer},
         options_{options},
+        input_{input},
         in_{input.elements()},
         out_{layer.output(input).elements()},
         x_{random_values<T>(options.rows * in_, options, "x", options.mean, options.deviation)},
@@ -66,8 +67,8 @@ class LayerCheck {
   [[nodiscard]] pdp::Pass pass(Index first_row = 0) const {
     return {.is_training = true, .numbers = &numbers_, .key = random::make_key(options_.seed, "pass"), .first_row = first_row};
   }
-  [[nodiscard]] nn::State<T> state(bool accumulate) { return {value_.data(), gradient_.data(), accumulate, pass()}; }
-  [[nodiscard]] nn::State<T> values_only(Index first_row = 0) { return {value_.data(), nullptr, false, pass(first_row)}; }
+  [[nodiscard]] nn::State<T> state(bool accumulate) { return {value_.data(), gradient_.data(), accumulate, pass(), input_}; }
+  [[nodiscard]] nn::State<T> values_only(Index first_row = 0) { return {value_.data(), nullptr, false, pass(first_row), input_}; }
   [[nodiscard]] Matrix<const T> x() const { return {x_.data(), rows(), in_}; }
   [[nodiscard]] Matrix<const T> c() const { return {c_.data(), rows(), out_}; }
   [[nodiscard]] bool is_intact() {
@@ -181,6 +182,7 @@ class LayerCheck {
   const L& layer_;
   const cpu::Cpu cpu_{};
   GradientOptions options_;
+  Shape input_;
   Index in_, out_;
   std::vector<T> x_, c_;  // c is the gradient of y
   GuardedMemory<T> value_, gradient_, y_, saved_, gradient_x_;

@@ -11,9 +11,13 @@
 namespace pdp {
 
 PDP_INLINE std::string text(const Shape& shape) {
-  if (!shape.known()) return "[?]";
+  if (shape.rank() == 0) return "[?]";
   std::string joined = "[";
-  for (int axis = 0; axis < shape.rank(); ++axis) joined += text(axis > 0 ? ", " : "", shape[axis]);
+  for (int axis = 0; axis < shape.rank(); ++axis) {
+    if (axis > 0) joined += ", ";
+    const Index extent = shape[axis];
+    joined += extent == Shape::leading ? "..." : extent == Shape::any ? "?" : text(extent);
+  }
   return joined + "]";
 }
 

@@ -30,8 +30,9 @@ PDP_INLINE void refuse_label_of(const LabelError& error, std::span<const Index> 
 
 PDP_INLINE void check_sample_shape(const Shape& sample, const Shape& input) {
   if (sample.elements() != input.elements())
-    throw ShapeError{
-        text("the dataset has samples of shape ", text(sample), ", but the model takes ", input.elements(), " values a sample")};
+    throw ShapeError{text(
+        "the dataset has samples of shape ", text(sample), ", but the model takes ", input.elements(), " values a sample",
+        sample.last() == input.elements() ? "; give the trainer the shape of a sample in its options, as in {.input = Shape{8, 64}}" : "")};
 }
 
 PDP_INLINE void check_target_shape(const Shape& target, Index wanted) {
