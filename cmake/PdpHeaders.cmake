@@ -364,6 +364,7 @@ set(pdp_headers
     pdp/loss/loss_requirements.hpp
     pdp/loss/losses.hpp
     pdp/loss/mean_squared_error.hpp
+    pdp/loss/output_rows.hpp
     pdp/loss/source/cross_entropy.hpp
     pdp/metric/any.hpp
     pdp/metric/classification.hpp

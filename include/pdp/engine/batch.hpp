@@ -21,13 +21,20 @@ struct Batch {
   std::span<const Index> share_rows{};  // rows of each share, if they do not follow from global_rows; the same on all ranks
 };
 
-/// Numbers of rows. All of them count unless the loss ignores some (see loss::IgnoresRows).
+/// Numbers of rows of the loss: samples, or positions of samples (see loss::OutputRows). All of them count unless the loss ignores some
+/// (see loss::IgnoresRows).
 struct RowTotals {
   Index counted = 0;
   Index ignored = 0;
 
   [[nodiscard]] constexpr Index all() const { return counted + ignored; }
 };
+
+/// Returns the factor by which rows are averaged; `of_sample`: rows in each sample, for the mean over samples. 0 if there are none, so that
+/// all gradients are zero.
+[[nodiscard]] constexpr double mean_factor(Index rows, Index of_sample = 1) {
+  return rows > 0 ? static_cast<double>(of_sample) / static_cast<double>(rows) : 0;
+}
 
 /// A rank's message to the others, which travels with the totals of a step.
 struct RankReport {

@@ -7,6 +7,7 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/shape.hpp>
 
 namespace pdp::engine {
 
@@ -14,8 +15,8 @@ namespace pdp::engine {
 template <class Input, class T, class D>
 class PredictedOutput {
  public:
-  /// `ranks`: size of the group that the columns of the output may be divided over.
-  explicit PredictedOutput(int ranks) : ranks_{ranks} {}
+  /// `ranks`: size of the group that the columns of the output may be divided over. `output`: shape of a sample's output, of all ranks.
+  PredictedOutput(int ranks, const Shape& output) : ranks_{ranks}, own_last_{output.last() / ranks} {}
 
   /// Returns the output if this rank has all of its columns.
   [[nodiscard]] Matrix<const Input> whole(const D& device, Matrix<const T> own) {
@@ -38,14 +39,17 @@ class PredictedOutput {
     const auto& read = on_host(device, std::span<const T>{all});
     output_.resize(all.size());
     const Matrix<Input> whole{output_.data(), own.rows, own.cols * count};
-    for (Index r = 0; r < own.rows; ++r)
+    // The last dimension is divided.
+    const Index vectors = own_last_ == 0 ? 0 : size / own_last_;
+    for (Index v = 0; v < vectors; ++v)
       for (Index rank = 0; rank < count; ++rank)
-        std::copy_n(read.data() + rank * size + r * own.cols, own.cols, whole.row(r) + rank * own.cols);
+        std::copy_n(read.data() + rank * size + v * own_last_, own_last_, whole.data + (v * count + rank) * own_last_);
     return whole;
   }
 
  private:
   int ranks_;
+  Index own_last_;               // of the last dimension
   DeviceMemory<D, T> gathered_;  // columns of all ranks
   std::vector<Input> output_;
 };

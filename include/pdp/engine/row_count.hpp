@@ -14,9 +14,10 @@ namespace pdp::engine {
 
 /// The rows of a step on one rank.
 struct OwnRows {
-  Index all = 0;            // of its share
+  Index all = 0;            // of its share, samples
   RowTotals adds{};         // the rows that this rank adds to those of all ranks
   bool may_ignore = false;  // whether the loss may ignore rows
+  Index of_sample = 1;      // rows of the loss in each sample
 };
 
 /// The number of rows of a step over all ranks. If all rows count, the caller may pass it. Otherwise the ranks count their rows together.
@@ -31,7 +32,7 @@ class RowCount {
     split_.assign(shares.begin(), shares.end());
     is_exchanged_ = false;
     is_known_ = global > 0 && !own.may_ignore;
-    sums_ = {is_known_ ? global : 0, 0};
+    sums_ = {is_known_ ? global * own.of_sample : 0, 0};
     if (!own.may_ignore || ranks != 1 || own.all == 0) return;
     is_known_ = true;  // there are no other ranks
     global_ = own.all;
@@ -65,7 +66,7 @@ class RowCount {
       const Index counted = all_[at + 2], ignored = own_.may_ignore ? all_[at + 3] : 0;
       sums_[0] += counted;
       sums_[1] += ignored;
-      if (all_[at + 1] < share) first_row_ += counted + ignored;
+      if (all_[at + 1] < share) first_row_ += (counted + ignored) / own_.of_sample;
       if (own_.may_ignore) all_[at + 2] = all_[at + 3] = 0;  // recorded work does not depend on them
     }
     is_exchanged_ = global_ == 0;

@@ -58,7 +58,7 @@ class Worker {
         loss_{device, loss, plan.tensor, stage_.outline(), micro_rows_},
         boundaries_{device, plan, stage_.outline(), micro_rows_, numbers_.data()},
         input_{device, limits.rows, stage_.outline().width(0), loss_.target_elements()},
-        output_{plan.tensor.count},
+        output_{plan.tensor.count, stage_.outline().output},
         sums_{device, plan, stage_.outline(), lent_scratch} {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -93,8 +93,8 @@ class Worker {
     }
     store(device(),
           StepNumbers{.info = {steps_, step.lr_factor},
-                      .scale = scale_for(step.global_rows.counted),
-                      .row_scale = scale_for(step.global_rows.all()),
+                      .scale = mean_factor(step.global_rows.counted),
+                      .row_scale = mean_factor(step.global_rows.all(), loss_.rows_of_sample()),
                       .stops = step.report.stops ? 1.0 : 0.0,
                       .saves = step.report.saves ? 1.0 : 0.0,
                       .ends = step.report.ends ? 1.0 : 0.0},
@@ -108,8 +108,8 @@ class Worker {
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
   /// Sets the numbers of rows on all ranks, by which the loss and the changes of buffers are divided.
   void set_global_rows(const RowTotals& rows) {
-    store(device(), scale_for(rows.counted), &numbers_.data()->scale);
-    store(device(), scale_for(rows.all()), &numbers_.data()->row_scale);
+    store(device(), mean_factor(rows.counted), &numbers_.data()->scale);
+    store(device(), mean_factor(rows.all(), loss_.rows_of_sample()), &numbers_.data()->row_scale);
     norm.scale_loss(device(), numbers_.data());
   }
   void begin_prediction(Matrix<const Input> x) {
@@ -241,12 +241,10 @@ class Worker {
 
   /// Returns the rows of a batch. `adds`: whether this rank adds them to those of all ranks.
   [[nodiscard]] OwnRows own_rows(const StepBatch& batch, bool adds) const {
-    return {batch.x.rows, adds ? loss_.rows_of(device(), batch) : RowTotals{}, loss_.may_ignore_rows()};
+    return {batch.x.rows, adds ? loss_.rows_of(device(), batch) : RowTotals{}, loss_.may_ignore_rows(), loss_.rows_of_sample()};
   }
 
  private:
-  /// Returns the factor by which rows are averaged. If none counts, all gradients are zero.
-  [[nodiscard]] static double scale_for(Index rows) { return rows > 0 ? 1 / static_cast<double>(rows) : 0; }
   [[nodiscard]] Matrix<const T> device_output() const { return stage_.activation(boundaries_.evaluation(), stage_.outline().size()); }
 
   void check_rows(Matrix<const Input> x, Index limit) const { check_batch(x.rows, x.cols, limit, stage_.outline().width(0)); }

@@ -11,10 +11,12 @@
 
 namespace pdp::loss {
 
-/// The cross-entropy of a row's softmax: -log softmax(output)[class]. Targets are class numbers from 0.
+/// The cross-entropy of a row's softmax: -log softmax(output)[class]. Targets are class numbers from 0. If a sample's output has several
+/// dimensions, such as [positions, classes], each vector along the last one is a row, with a class of its own.
 struct CrossEntropy {
   using Target = std::int32_t;
   static constexpr bool has_classes = true;
+  static constexpr bool acts_on_last_dimension = true;
   std::optional<Target> ignore_index{};  // rows with this target do not count; it need not be a class
 
   [[nodiscard]] constexpr Index target_elements(Index) const { return 1; }

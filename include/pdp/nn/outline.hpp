@@ -29,6 +29,7 @@ struct Outline {
   std::vector<Layer> layers;
   int parts = 1;                   // number of parts of each divided layer, one a rank
   bool output_is_sharded = false;  // each of these ranks has some columns of the output
+  Shape output{};                  // of a sample, with the columns of all ranks
 
   [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
   /// Returns whether backward_input of a layer must run: an earlier layer has parameters, or the layer's own backward_weight reads
@@ -98,6 +99,7 @@ constexpr Outline outline(const B& model, const Shape& input) {
       outline.output_is_sharded = L::gives == Placement::sharded && layer.part.count > 1;
     }
   });
+  outline.output = outline.output_is_sharded ? shape.with_last(shape.last() * outline.parts) : shape;
   if (placement != Placement::invariant && placement != Placement::sharded) a_model_ends_in_what_no_loss_can_take(placement);
   return outline;
 }

@@ -9,6 +9,7 @@
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/loss/output_rows.hpp>
 #include <pdp/nn/outline.hpp>
 
 namespace pdp::detail {
@@ -23,19 +24,20 @@ Matrix<const T> rows_of(std::span<const T> x, Index width) {
 }
 
 /// Throws the error again, with the number of the sample in the dataset. `samples`: the numbers of the batch's samples in the dataset.
-/// `step`: number of the step; nullopt in an evaluation.
-[[noreturn]] void refuse_label_of(const LabelError& error, std::span<const Index> samples, std::optional<std::int64_t> step);
+/// `positions`: labels of each sample. `step`: number of the step; nullopt in an evaluation.
+[[noreturn]] void refuse_label_of(const LabelError& error, std::span<const Index> samples, Index positions,
+                                  std::optional<std::int64_t> step);
 
 /// Throws LabelError, with the number of the sample in the dataset, if a class is out of range. `samples` and `step`: as for
-/// refuse_label_of(). `outputs`: number of model outputs.
+/// refuse_label_of(). `rows`: those of the loss in a sample's output.
 template <class Loss, class Target>
-void check_targets(const Loss& loss, std::span<const Target> targets, std::span<const Index> samples, Index outputs,
+void check_targets(const Loss& loss, std::span<const Target> targets, std::span<const Index> samples, const loss::OutputRows& rows,
                    std::optional<std::int64_t> step) {
-  if constexpr (requires { loss.check(targets, outputs); }) {
+  if constexpr (requires { loss.check(targets, rows.outputs); }) {
     try {
-      loss.check(targets, outputs);
+      loss.check(targets, rows.outputs);
     } catch (const LabelError& error) {
-      refuse_label_of(error, samples, step);
+      refuse_label_of(error, samples, rows.count, step);
     }
   }
 }
@@ -44,14 +46,14 @@ void check_targets(const Loss& loss, std::span<const Target> targets, std::span<
 void check_sample_shape(const Shape& sample, const Shape& input);
 void check_target_shape(const Shape& target, Index wanted);
 
-/// Returns the number of model outputs. Throws ShapeError if the samples do not fit the model or the targets do not fit the loss.
+/// Returns the rows of the loss in a sample's output. Throws ShapeError if the samples do not fit the model or the targets do not fit the
+/// loss.
 template <class TaskType, class Data>
-Index check_shapes(const TaskType& task, const Shape& input, const Data& data) {
+loss::OutputRows check_shapes(const TaskType& task, const Shape& input, const Data& data) {
   check_sample_shape(data.sample_shape(), input);
-  const nn::Outline model = nn::outline(task.model, input);
-  const Index outputs = model.width(model.size());
-  check_target_shape(data.target_shape(), task.loss.target_elements(outputs));
-  return outputs;
+  const auto rows = loss::output_rows<decltype(TaskType::loss)>(nn::outline(task.model, input).output);
+  check_target_shape(data.target_shape(), rows.target_elements(task.loss));
+  return rows;
 }
 
 }  // namespace pdp::detail

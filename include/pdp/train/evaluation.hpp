@@ -15,6 +15,7 @@
 #include <pdp/data/dataset.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/loss/output_rows.hpp>
 #include <pdp/metric/any.hpp>
 #include <pdp/metric/states.hpp>
 #include <pdp/plan/plan.hpp>
@@ -54,21 +55,21 @@ template <comm::Communicator C, class Engine>
 }
 
 /// Returns the totals over a dataset, of which this rank evaluates its share, and the metrics. `division`: how the dataset lies on the
-/// ranks. `outputs`: the outputs of the model. If a rank is asked to stop, it leaves the rest out, unless other ranks wait for it there.
-/// All ranks then stop: `saver` saves a checkpoint and throws Stopped. `watch` reports a loss that is not finite.
+/// ranks. `rows`: those of the loss in a sample's output. If a rank is asked to stop, it leaves the rest out, unless other ranks wait for
+/// it there. All ranks then stop: `saver` saves a checkpoint and throws Stopped. `watch` reports a loss that is not finite.
 template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, class Checkpoints>
 [[nodiscard]] Evaluation evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const DataDivision& division,
-                                  const plan::Plan& plan, Index inputs, Index outputs, Checkpoints& saver, const checkpoint::Position& at,
-                                  std::span<const metric::Any> metrics, LossWatch& watch) {
+                                  const plan::Plan& plan, Index inputs, const loss::OutputRows& rows, Checkpoints& saver,
+                                  const checkpoint::Position& at, std::span<const metric::Any> metrics, LossWatch& watch) {
   std::array<double, 5> sums{};
-  metric::States states{metrics, outputs};
+  metric::States states{metrics, rows.outputs};
   Converted<typename Engine::Input> converted{engine.evaluation_rows() * inputs};
-  Converted<typename Engine::Target> converted_targets{engine.evaluation_rows() * loss.target_elements(outputs)};
-  Converted<float> as_floats{engine.evaluation_rows() * outputs};
+  Converted<typename Engine::Target> converted_targets{engine.evaluation_rows() * rows.target_elements(loss)};
+  Converted<float> as_floats{engine.evaluation_rows() * rows.count * rows.outputs};
   for (DatasetChunks chunks{data, division.rows_of(plan.share), division.most_rows(plan.share.count), engine.evaluation_rows()};
        chunks.next();) {
     if (saver.is_asked_to_stop() && evaluates_alone(plan)) break;
-    check_targets(loss, chunks.targets(), chunks.samples(), outputs, std::nullopt);
+    check_targets(loss, chunks.targets(), chunks.samples(), rows, std::nullopt);
     const engine::Totals totals = engine.evaluate({rows_of(converted(chunks.inputs()), inputs), converted_targets(chunks.targets())});
     sums[0] += totals.loss;
     sums[1] += totals.correct;
@@ -77,7 +78,7 @@ template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, cl
     if (metrics.empty()) continue;
     const auto output = engine.evaluated_output();
     const Matrix<const float> floats{as_floats(output.values()).data(), output.rows, output.cols};
-    const CountingRows counting{loss, floats, chunks.targets()};
+    const CountingRows counting{loss, rows.of(floats), chunks.targets()};
     states.add(counting.outputs(), counting.targets());
   }
   sums[4] = saver.is_asked_to_stop() ? 1 : 0;

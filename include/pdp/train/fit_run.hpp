@@ -18,6 +18,7 @@
 #include <pdp/data/per_rank.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
+#include <pdp/loss/output_rows.hpp>
 #include <pdp/metric/any.hpp>
 #include <pdp/train/callback.hpp>
 #include <pdp/train/data_division.hpp>
@@ -40,10 +41,10 @@ class FitRun final : private FitContext {
   FitRun(Trainer& trainer, const FitOptions& options, bool is_continued)
       : trainer_{trainer}, options_{options}, is_continued_{is_continued} {}
 
-  /// Trains until the end of epoch `end` - 1. `division`: how the dataset lies on the ranks. `outputs`: number of model outputs. Returns
-  /// the results of the epochs.
+  /// Trains until the end of epoch `end` - 1. `division`: how the dataset lies on the ranks. `rows`: those of the loss in a sample's
+  /// output. Returns the results of the epochs.
   template <class Data, class OnEpoch, class OnStep>
-  std::vector<Epoch> run(const Data& data, const DataDivision& division, std::int64_t end, Index outputs, OnEpoch& on_epoch,
+  std::vector<Epoch> run(const Data& data, const DataDivision& division, std::int64_t end, const loss::OutputRows& rows, OnEpoch& on_epoch,
                          OnStep& on_step) {
     std::vector<Epoch> history;
     checkpoint::Position& at = trainer_.position.get();
@@ -53,7 +54,7 @@ class FitRun final : private FitContext {
     data::Loader<Data> loader{data, division.sampler(trainer_.options, options_.shuffle, trainer_.plan.share), trainer_.plan.share};
     while (at.epoch < end && next == Next::proceed) {
       EpochRun run{at, loader.steps(), options_.progress && rank() == 0};
-      run_steps(loader, run, outputs, on_step);
+      run_steps(loader, run, rows, on_step);
       if (at.batch < loader.steps()) {
         if (run.must_stop()) trainer_.saver.stop(at);
         break;  // a callback has ended the training within the epoch
@@ -77,7 +78,7 @@ class FitRun final : private FitContext {
  private:
   /// Runs the steps that the current epoch still has, or fewer if a rank asks to stop or a callback ends the training.
   template <class Loader, class OnStep>
-  void run_steps(Loader& loader, EpochRun& run, Index outputs, OnStep& on_step) {
+  void run_steps(Loader& loader, EpochRun& run, const loss::OutputRows& rows, OnStep& on_step) {
     auto& saver = trainer_.saver;
     Engine& engine = trainer_.engine;
     const checkpoint::Position& at = trainer_.position.get();
@@ -88,8 +89,7 @@ class FitRun final : private FitContext {
     loader.start(at.epoch, at.batch);
     for (const auto* batch = loader.next(); batch != nullptr;) {
       trainer_.prepare_step([&] {
-        check_targets(trainer_.task.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, outputs,
-                      engine.steps());
+        check_targets(trainer_.task.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, rows, engine.steps());
       });
       trainer_.stops = trainer_.stops || saver.is_asked_to_stop();
       trainer_.start(batch->x, batch->y, batch->global_rows, batch->share_rows);

@@ -18,6 +18,7 @@
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/engine.hpp>
 #include <pdp/engine/timeline.hpp>
+#include <pdp/loss/output_rows.hpp>
 #include <pdp/metric/any.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/data_division.hpp>
@@ -118,14 +119,14 @@ class Trainer {
     State& own = *state_;
     own.agree(detail::arguments_of(detail::arguments_of(TrainerCall::fit, data, own.options.seed, own.world->size()), fit,
                                    own.position.get().epoch));
-    const Index outputs = detail::check_shapes(own.task, own.input, data);
+    const loss::OutputRows rows = detail::check_shapes(own.task, own.input, data);
     if (fit.validation) detail::check_shapes(own.task, own.input, fit.validation.template with_targets<Target>());
     const auto division = detail::division_of(*own.world, own.engine.stage().device(), data, own.plan.share, own.options.seed);
     const typename State::Checkpoints::Use saving{own.saver, fit.checkpoint, own.options.non_finite};
     const bool resumes = own.engine.steps() == 0 && own.saver.resume(own.saver.folder(), own.position.get());
     const std::int64_t end = own.position.begin_fit(fit, own.options, division, resumes);
     own.stops = own.ends = false;
-    return detail::FitRun{own, fit, resumes}.run(data, division, end, outputs, on_epoch, on_step);
+    return detail::FitRun{own, fit, resumes}.run(data, division, end, rows, on_epoch, on_step);
   }
   template <data::Dataset Data, class OnEpoch>
   std::vector<Epoch> fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {

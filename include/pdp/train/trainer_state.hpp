@@ -13,6 +13,7 @@
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/engine.hpp>
 #include <pdp/engine/world.hpp>
+#include <pdp/loss/output_rows.hpp>
 #include <pdp/metric/any.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/optim/schedule.hpp>
@@ -75,9 +76,9 @@ struct TrainerState {
   [[nodiscard]] Evaluation evaluate(const Data& data, std::span<const metric::Any> metrics) {
     const D& device = engine.stage().device();
     check_agreement(*world, device, arguments_of(TrainerCall::evaluate, data, options.seed, world->size()));
-    const Index outputs = check_shapes(task, input, data);
+    const loss::OutputRows rows = check_shapes(task, input, data);
     const auto division = division_of(*world, device, data, plan.share, options.seed);
-    return detail::evaluate(*world, engine, task.loss, data, division, plan, input.elements(), outputs, saver, position.get(), metrics,
+    return detail::evaluate(*world, engine, task.loss, data, division, plan, input.elements(), rows, saver, position.get(), metrics,
                             loss_watch);
   }
   [[nodiscard]] std::vector<T> predict(NumberView<T> x) { return detail::predict(*world, engine, plan, x, input.elements(), samples); }
@@ -114,7 +115,8 @@ struct TrainerState {
   Index limit;  // rows of the largest share of a step
   Engine engine;
   Converted<T> samples{limit * input.elements()};
-  Converted<typename Engine::Target> own_targets{limit * task.loss.target_elements(engine.stage().outline().output_width())};
+  Converted<typename Engine::Target> own_targets{
+      limit * loss::output_rows<decltype(TaskType::loss)>(engine.stage().outline().output).target_elements(task.loss)};
   LossWatch loss_watch{world->rank()};
   bool agreed = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
   bool stops = false;   // this rank asks to stop after the next step

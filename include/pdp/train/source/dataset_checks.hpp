@@ -23,9 +23,11 @@ PDP_INLINE Index samples_in(std::size_t values, Index width) {
   return as_index(values) / width;
 }
 
-PDP_INLINE void refuse_label_of(const LabelError& error, std::span<const Index> samples, std::optional<std::int64_t> step) {
-  const Index sample = samples[as_size(error.row())];
-  throw error.of(text(step ? text("step ", *step) : "evaluation", ": sample ", sample, " of the dataset (counted from 0)"));
+PDP_INLINE void refuse_label_of(const LabelError& error, std::span<const Index> samples, Index positions,
+                                std::optional<std::int64_t> step) {
+  const Index sample = samples[as_size(error.row() / positions)];
+  const std::string position = positions > 1 ? text("position ", error.row() % positions, " of ") : "";
+  throw error.of(text(step ? text("step ", *step) : "evaluation", ": ", position, "sample ", sample, " of the dataset (counted from 0)"));
 }
 
 PDP_INLINE void check_sample_shape(const Shape& sample, const Shape& input) {
