@@ -141,6 +141,7 @@ set(pdp_headers
     pdp/core/file_size_limit.hpp
     pdp/core/finite.hpp
     pdp/core/functions.hpp
+    pdp/core/group_normalisation.hpp
     pdp/core/hash.hpp
     pdp/core/label.hpp
     pdp/core/matrix.hpp
@@ -174,6 +175,7 @@ set(pdp_headers
     pdp/cpu/machine_memory.hpp
     pdp/cpu/map.hpp
     pdp/cpu/memory.hpp
+    pdp/cpu/normalise.hpp
     pdp/cpu/onednn/parallel.hpp
     pdp/cpu/onednn/product.hpp
     pdp/cpu/parts.hpp
@@ -192,6 +194,7 @@ set(pdp_headers
     pdp/cpu/source/loss.hpp
     pdp/cpu/source/machine_memory.hpp
     pdp/cpu/source/memory.hpp
+    pdp/cpu/source/normalise.hpp
     pdp/cpu/source/parts.hpp
     pdp/cpu/source/rows.hpp
     pdp/cpu/source/tag.hpp
@@ -381,30 +384,36 @@ set(pdp_headers
     pdp/nn/dropout.hpp
     pdp/nn/elementwise.hpp
     pdp/nn/exchange.hpp
+    pdp/nn/group_norm.hpp
     pdp/nn/initializer.hpp
     pdp/nn/layer.hpp
     pdp/nn/layer_info.hpp
+    pdp/nn/layer_norm.hpp
     pdp/nn/layer_requirements.hpp
     pdp/nn/layers.hpp
     pdp/nn/layout.hpp
     pdp/nn/linear.hpp
     pdp/nn/misfit.hpp
     pdp/nn/multilayer_perceptron.hpp
+    pdp/nn/normalisation.hpp
     pdp/nn/outline.hpp
     pdp/nn/parameter.hpp
     pdp/nn/parameter_memory.hpp
     pdp/nn/placement.hpp
     pdp/nn/repeat.hpp
     pdp/nn/residual.hpp
+    pdp/nn/rms_norm.hpp
     pdp/nn/row_parallel.hpp
     pdp/nn/sequential.hpp
     pdp/nn/source/block.hpp
     pdp/nn/source/column_parallel.hpp
     pdp/nn/source/divided.hpp
     pdp/nn/source/dropout.hpp
+    pdp/nn/source/group_norm.hpp
     pdp/nn/source/initializer.hpp
     pdp/nn/source/layout.hpp
     pdp/nn/source/multilayer_perceptron.hpp
+    pdp/nn/source/normalisation.hpp
     pdp/nn/source/outline.hpp
     pdp/nn/source/parameter.hpp
     pdp/nn/source/residual.hpp

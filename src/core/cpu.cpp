@@ -14,6 +14,7 @@
 #include <pdp/cpu/source/loss.hpp>
 #include <pdp/cpu/source/machine_memory.hpp>
 #include <pdp/cpu/source/memory.hpp>
+#include <pdp/cpu/source/normalise.hpp>
 #include <pdp/cpu/source/parts.hpp>
 #include <pdp/cpu/source/rows.hpp>
 #include <pdp/cpu/source/tag.hpp>
@@ -49,26 +50,29 @@ template void fill_normal(Key, Index, std::span<double>);
 
 namespace pdp::cpu {
 
-#define PDP_INSTANTIATE(T)                                                                                                             \
-  template void relu(const Cpu&, Matrix<const T>, Matrix<T>);                                                                          \
-  template void relu_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                \
-  template void drop(const Cpu&, const Pass&, float, Matrix<const T>, Matrix<T>);                                                      \
-  template void hyperbolic_tangent(const Cpu&, Matrix<const T>, Matrix<T>);                                                            \
-  template void hyperbolic_tangent_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                  \
-  template void gemm(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                   \
-  template void gemm_nt(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                \
-  template void gemm_tn(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                \
-  template void softmax_cross_entropy(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*, \
-                                      Index);                                                                                          \
-  template void softmax_part(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<T>, Index);              \
-  template void softmax_cross_entropy_of_parts(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Matrix<const T>,     \
-                                               const double*, Matrix<T>, LossSums*, Index);                                            \
-  template void squared_error(const Cpu&, Matrix<const T>, Matrix<const T>, const double*, Matrix<T>, LossSums*, bool);                \
-  template void fill_uniform(const Cpu&, random::Key, double, const random::Elements&, std::span<T>);                                  \
-  template void add_row(const Cpu&, const T*, Matrix<T>);                                                                              \
-  template void sum_rows(const Cpu&, Matrix<const T>, T*, bool);                                                                       \
-  template void add(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                          \
-  template void sum_of_squares(const Cpu&, Matrix<const T>, double*);                                                                  \
+#define PDP_INSTANTIATE(T)                                                                                                              \
+  template void relu(const Cpu&, Matrix<const T>, Matrix<T>);                                                                           \
+  template void relu_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                 \
+  template void drop(const Cpu&, const Pass&, float, Matrix<const T>, Matrix<T>);                                                       \
+  template void hyperbolic_tangent(const Cpu&, Matrix<const T>, Matrix<T>);                                                             \
+  template void hyperbolic_tangent_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                   \
+  template void gemm(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                    \
+  template void gemm_nt(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                 \
+  template void gemm_tn(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                 \
+  template void softmax_cross_entropy(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*,  \
+                                      Index);                                                                                           \
+  template void softmax_part(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<T>, Index);               \
+  template void softmax_cross_entropy_of_parts(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Matrix<const T>,      \
+                                               const double*, Matrix<T>, LossSums*, Index);                                             \
+  template void squared_error(const Cpu&, Matrix<const T>, Matrix<const T>, const double*, Matrix<T>, LossSums*, bool);                 \
+  template void fill_uniform(const Cpu&, random::Key, double, const random::Elements&, std::span<T>);                                   \
+  template void add_row(const Cpu&, const T*, Matrix<T>);                                                                               \
+  template void sum_rows(const Cpu&, Matrix<const T>, T*, bool);                                                                        \
+  template void add(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                           \
+  template void normalise(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \
+  template void normalise_backward_input(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, Matrix<const T>, Matrix<T>); \
+  template void normalise_backward_weight(const Cpu&, const GroupNormalisation&, Matrix<const T>, Matrix<const T>, T*, T*, bool);       \
+  template void sum_of_squares(const Cpu&, Matrix<const T>, double*);                                                                   \
   template void copy(const Cpu&, Matrix<const T>, Matrix<T>);
 PDP_INSTANTIATE(float)
 PDP_INSTANTIATE(double)

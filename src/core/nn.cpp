@@ -15,9 +15,11 @@
 #include <pdp/nn/source/column_parallel.hpp>
 #include <pdp/nn/source/divided.hpp>
 #include <pdp/nn/source/dropout.hpp>
+#include <pdp/nn/source/group_norm.hpp>
 #include <pdp/nn/source/initializer.hpp>
 #include <pdp/nn/source/layout.hpp>
 #include <pdp/nn/source/multilayer_perceptron.hpp>
+#include <pdp/nn/source/normalisation.hpp>
 #include <pdp/nn/source/outline.hpp>
 #include <pdp/nn/source/parameter.hpp>
 #include <pdp/nn/source/residual.hpp>

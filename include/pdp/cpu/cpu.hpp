@@ -11,6 +11,7 @@
 #include <pdp/cpu/loss.hpp>
 #include <pdp/cpu/map.hpp>
 #include <pdp/cpu/memory.hpp>
+#include <pdp/cpu/normalise.hpp>
 #include <pdp/cpu/parts.hpp>
 #include <pdp/cpu/rows.hpp>
 #include <pdp/cpu/tag.hpp>
