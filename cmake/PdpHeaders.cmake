@@ -736,6 +736,7 @@ set(pdp_kernel_headers
     pdp/cuda/kernels/launch.cuh
     pdp/cuda/kernels/loss.cuh
     pdp/cuda/kernels/map.cuh
+    pdp/cuda/kernels/normalise.cuh
     pdp/cuda/kernels/products.cuh
     pdp/cuda/kernels/reduce.cuh
     pdp/cuda/kernels/sums.cuh

@@ -7,6 +7,7 @@
 #include <pdp/core/affine.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/group_normalisation.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/pass.hpp>
 #include <pdp/core/random.hpp>
@@ -50,6 +51,14 @@ template <Computed T>
 void hyperbolic_tangent_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 template <Computed T>
 void drop(const Device& device, const Pass& pass, float probability, Matrix<const T> x, Matrix<T> y);
+template <Computed T>
+void normalise(const Device& device, const GroupNormalisation& how, Matrix<const T> x, const T* weight, const T* bias, Matrix<T> y);
+template <Computed T>
+void normalise_backward_input(const Device& device, const GroupNormalisation& how, Matrix<const T> x, const T* weight,
+                              Matrix<const T> gradient_y, Matrix<T> gradient_x);
+template <Computed T>
+void normalise_backward_weight(const Device& device, const GroupNormalisation& how, Matrix<const T> x, Matrix<const T> gradient_y,
+                               Accumulated<T>* gradient_weight, Accumulated<T>* gradient_bias, bool accumulate);
 template <Computed T>
 void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out);
 template <Computed T>

@@ -15,6 +15,7 @@
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/kernels/loss.cuh>
 #include <pdp/cuda/kernels/map.cuh>
+#include <pdp/cuda/kernels/normalise.cuh>
 #include <pdp/cuda/kernels/products.cuh>
 #include <pdp/cuda/kernels/reduce.cuh>
 #include <pdp/cuda/kernels/sums.cuh>
@@ -222,6 +223,11 @@ template void relu_backward(const Device&, Matrix<const float>, Matrix<const flo
 template void hyperbolic_tangent(const Device&, Matrix<const float>, Matrix<float>);
 template void hyperbolic_tangent_backward(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
 template void drop(const Device&, const Pass&, float, Matrix<const float>, Matrix<float>);
+template void normalise(const Device&, const GroupNormalisation&, Matrix<const float>, const float*, const float*, Matrix<float>);
+template void normalise_backward_input(const Device&, const GroupNormalisation&, Matrix<const float>, const float*, Matrix<const float>,
+                                       Matrix<float>);
+template void normalise_backward_weight(const Device&, const GroupNormalisation&, Matrix<const float>, Matrix<const float>, float*, float*,
+                                        bool);
 template void add(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
 template void copy(const Device&, Matrix<const float>, Matrix<float>);
 template void softmax_cross_entropy(const Device&, Matrix<const float>, std::span<const std::int32_t>, const double*, Matrix<float>,
@@ -243,6 +249,12 @@ template void relu_backward(const Device&, Matrix<const BFloat16>, Matrix<const 
 template void hyperbolic_tangent(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
 template void hyperbolic_tangent_backward(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>);
 template void drop(const Device&, const Pass&, float, Matrix<const BFloat16>, Matrix<BFloat16>);
+template void normalise(const Device&, const GroupNormalisation&, Matrix<const BFloat16>, const BFloat16*, const BFloat16*,
+                        Matrix<BFloat16>);
+template void normalise_backward_input(const Device&, const GroupNormalisation&, Matrix<const BFloat16>, const BFloat16*,
+                                       Matrix<const BFloat16>, Matrix<BFloat16>);
+template void normalise_backward_weight(const Device&, const GroupNormalisation&, Matrix<const BFloat16>, Matrix<const BFloat16>, float*,
+                                        float*, bool);
 template void add(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>);
 template void copy(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
 template void convert(const Device&, Matrix<const float>, Matrix<BFloat16>);
@@ -266,6 +278,11 @@ template void relu_backward(const Device&, Matrix<const Float16>, Matrix<const F
 template void hyperbolic_tangent(const Device&, Matrix<const Float16>, Matrix<Float16>);
 template void hyperbolic_tangent_backward(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>);
 template void drop(const Device&, const Pass&, float, Matrix<const Float16>, Matrix<Float16>);
+template void normalise(const Device&, const GroupNormalisation&, Matrix<const Float16>, const Float16*, const Float16*, Matrix<Float16>);
+template void normalise_backward_input(const Device&, const GroupNormalisation&, Matrix<const Float16>, const Float16*,
+                                       Matrix<const Float16>, Matrix<Float16>);
+template void normalise_backward_weight(const Device&, const GroupNormalisation&, Matrix<const Float16>, Matrix<const Float16>, float*,
+                                        float*, bool);
 template void add(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>);
 template void copy(const Device&, Matrix<const Float16>, Matrix<Float16>);
 template void convert(const Device&, Matrix<const float>, Matrix<Float16>);

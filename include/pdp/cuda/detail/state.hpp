@@ -16,10 +16,12 @@
 
 namespace pdp::cuda {
 
-/// Memory for the partial sums of a kernel's blocks. The last block to finish adds them up; see kernels/sums.cuh.
+/// Memory for the partial sums of a kernel's blocks. The last block to finish adds them up (see kernels/sums.cuh), or another kernel (see
+/// kernels/normalise.cuh).
 struct Partials {
   static constexpr unsigned most_blocks = 1024;
-  static constexpr unsigned numbers = 2;  // partial sums of a block
+  static constexpr unsigned numbers = 2;                      // partial sums of a block
+  static constexpr std::size_t bytes = std::size_t{1} << 20;  // of `values`; those of two sums of each block fit into them
 
   double* values = nullptr;
   unsigned* arrived = nullptr;  // number of blocks that have arrived; 0 between kernels
@@ -31,7 +33,8 @@ class State {
  public:
   explicit State(const DeviceOptions& options) : options_{options} {
     const OnDevice on{options.index};
-    constexpr std::size_t partials = Partials::most_blocks * Partials::numbers * sizeof(double), bytes = partials + sizeof(unsigned);
+    static_assert(Partials::most_blocks * Partials::numbers * sizeof(double) <= Partials::bytes);
+    constexpr std::size_t partials = Partials::bytes, bytes = partials + sizeof(unsigned);
     try {
       check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
       void* memory = nullptr;
