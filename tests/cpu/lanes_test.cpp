@@ -159,6 +159,47 @@ TEST_CASE("exp and tanh of Lanes are within 2 units in the last place, saturate 
   });
 }
 
+TEST_CASE("log and log1p of Lanes are within 3 units in the last place, and propagate NaN and infinity", "[host]") {
+  on_each([]<Simd S>() {
+    using V = Lanes<float, S>;
+    const auto of_log = [](float first, float last) {
+      return worst<S>(
+          first, last, [](const V& x) { return log((x > 0).select(x, 1)); }, [](double x) { return x > 0 ? std::log(x) : 0; });
+    };
+    const auto of_log1p = [](float first, float last) {
+      return worst<S>(
+          first, last, [](const V& x) { return log1p(x); }, [](double x) { return std::log1p(x); });
+    };
+    CHECK(of_log(std::numeric_limits<float>::min(), 126) < 2);
+    CHECK(of_log(0.5f, 2) < 2);
+    CHECK(of_log1p(0, 126) < 3);
+    CHECK(of_log1p(-0.999f, 0) < 3);
+    constexpr float infinity = std::numeric_limits<float>::infinity(), none = std::numeric_limits<float>::quiet_NaN();
+    const auto first = [](const V& lanes) { return lanes.vector[0]; };
+    CHECK(first(log(V::all(1))) == 0);
+    CHECK(first(log(V::all(std::numeric_limits<float>::max()))) == Approx(88.722839));
+    CHECK(first(log(V::all(0x1p-140f))) == Approx(-140 * std::log(2.0)));
+    CHECK((first(log(V{})) == -infinity && first(log(V::all(-0.0f))) == -infinity && first(log1p(V::all(-1))) == -infinity));
+    CHECK((first(log(V::all(infinity))) == infinity && first(log1p(V::all(infinity))) == infinity));
+    for (const float wrong : {-1.0f, -infinity, none})
+      CHECK((std::isnan(first(log(V::all(wrong)))) && std::isnan(first(log1p(V::all(2 * wrong))))));
+    CHECK(first(log1p(V::all(1e-30f))) == 1e-30f);
+    CHECK(first(log1p(V::all(-1e-30f))) == -1e-30f);
+  });
+}
+
+TEST_CASE("exp, log, log1p, tanh and erf of Lanes of double equal those of the C library", "[host]") {
+  on_each([]<Simd S>() {
+    using V = Lanes<double, S>;
+    for (const double x : {1e-300, 1e-9, 0.3, 0.5, 1.0, 7.0, 700.0}) {
+      const V all = V::all(x);
+      const int last = V::count - 1;
+      CHECK((exp(all).vector[last] == std::exp(x) && tanh(all).vector[last] == std::tanh(x) && erf(all).vector[last] == std::erf(x)));
+      CHECK((log(all).vector[last] == std::log(x) && log1p(all).vector[last] == std::log1p(x)));
+    }
+  });
+}
+
 TEST_CASE("FlushDenormals flushes denormals to zero during its lifetime only", "[host]") {
   const auto half_of_least = [] {
     volatile float least = std::numeric_limits<float>::min();
