@@ -170,6 +170,7 @@ set(pdp_headers
     pdp/cpu/cpu.hpp
     pdp/cpu/drop.hpp
     pdp/cpu/elementwise.hpp
+    pdp/cpu/elementwise_loss.hpp
     pdp/cpu/gemm.hpp
     pdp/cpu/loss.hpp
     pdp/cpu/machine_memory.hpp
@@ -202,6 +203,7 @@ set(pdp_headers
     pdp/cpu/update.hpp
     pdp/cuda/detail/reduce.hpp
     pdp/cuda/device.hpp
+    pdp/cuda/elementwise_loss.hpp
     pdp/cuda/graph.hpp
     pdp/cuda/handle.hpp
     pdp/cuda/map.hpp
@@ -361,13 +363,19 @@ set(pdp_headers
     pdp/launch/store/store_entries.hpp
     pdp/launch/store/store_listener.hpp
     pdp/launch/store/store_protocol.hpp
+    pdp/loss/binary_cross_entropy.hpp
     pdp/loss/counted_rows.hpp
     pdp/loss/cross_entropy.hpp
+    pdp/loss/elementwise.hpp
+    pdp/loss/huber_loss.hpp
+    pdp/loss/l1.hpp
     pdp/loss/loss.hpp
     pdp/loss/loss_requirements.hpp
     pdp/loss/losses.hpp
+    pdp/loss/mean_over_outputs.hpp
     pdp/loss/mean_squared_error.hpp
     pdp/loss/output_rows.hpp
+    pdp/loss/source/binary_cross_entropy.hpp
     pdp/loss/source/cross_entropy.hpp
     pdp/metric/any.hpp
     pdp/metric/classification.hpp
@@ -733,12 +741,14 @@ set(pdp_onednn_headers
 
 set(pdp_kernel_headers
     pdp/cuda/kernels/elementwise.cuh
+    pdp/cuda/kernels/elementwise_loss.cuh
     pdp/cuda/kernels/launch.cuh
     pdp/cuda/kernels/loss.cuh
     pdp/cuda/kernels/map.cuh
     pdp/cuda/kernels/normalise.cuh
     pdp/cuda/kernels/products.cuh
     pdp/cuda/kernels/reduce.cuh
+    pdp/cuda/kernels/rows.cuh
     pdp/cuda/kernels/sums.cuh
     pdp/cuda/kernels/update.cuh
     pdp/cuda/source.cuh)

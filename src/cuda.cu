@@ -1,6 +1,9 @@
 // Compiled once for a program.
 #include <pdp/comm/operation.hpp>
 #include <pdp/cuda/source.cuh>
+#include <pdp/loss/binary_cross_entropy.hpp>
+#include <pdp/loss/huber_loss.hpp>
+#include <pdp/loss/l1.hpp>
 #include <pdp/nn/activations.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/add_change.hpp>
@@ -20,6 +23,17 @@ template struct pdp::cuda::Map<pdp::nn::functions::Gelu, pdp::Float16>;
 template struct pdp::cuda::Map<pdp::nn::functions::LeakyRelu, float>;
 template struct pdp::cuda::Map<pdp::nn::functions::LeakyRelu, pdp::BFloat16>;
 template struct pdp::cuda::Map<pdp::nn::functions::LeakyRelu, pdp::Float16>;
+
+// The kernels of pdp's own losses.
+template struct pdp::cuda::ElementwiseLoss<pdp::loss::functions::AbsoluteError, float>;
+template struct pdp::cuda::ElementwiseLoss<pdp::loss::functions::AbsoluteError, pdp::BFloat16>;
+template struct pdp::cuda::ElementwiseLoss<pdp::loss::functions::AbsoluteError, pdp::Float16>;
+template struct pdp::cuda::ElementwiseLoss<pdp::loss::functions::Huber, float>;
+template struct pdp::cuda::ElementwiseLoss<pdp::loss::functions::Huber, pdp::BFloat16>;
+template struct pdp::cuda::ElementwiseLoss<pdp::loss::functions::Huber, pdp::Float16>;
+template struct pdp::cuda::ElementwiseLoss<pdp::loss::functions::BinaryCrossEntropy, float>;
+template struct pdp::cuda::ElementwiseLoss<pdp::loss::functions::BinaryCrossEntropy, pdp::BFloat16>;
+template struct pdp::cuda::ElementwiseLoss<pdp::loss::functions::BinaryCrossEntropy, pdp::Float16>;
 
 // The kernels of pdp's own optimizer rules.
 template pdp::cuda::Update<pdp::optim::AddChange> pdp::cuda::update<0, pdp::optim::AddChange>;

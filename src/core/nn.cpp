@@ -4,6 +4,7 @@
 #endif
 
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/loss/source/binary_cross_entropy.hpp>
 #include <pdp/loss/source/cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/column_parallel.hpp>

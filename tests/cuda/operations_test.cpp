@@ -1,3 +1,4 @@
+#include <pdp/loss/losses.hpp>
 #include <pdp/nn/activations.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/add_change.hpp>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "../examples/docs/lion.hpp"
+#include "../examples/docs/log_cosh.hpp"
 #include "catch.hpp"
 #include "gpu.hpp"
 #include "support.hpp"
@@ -353,6 +355,42 @@ TEST_CASE("squared_error on a GPU matches that on a CPU", "[cuda]") {
       CHECK(sums_there.values().front().correct == 6);
       CHECK(support::difference(gradient_there.values(), gradient) < few_ulps);
     }
+}
+
+TEST_CASE("Elementwise losses on a GPU match those on a CPU, and ignore the same rows", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const auto check = [&](const auto& loss, Index rows, Index cols, bool writes) {
+    const auto x = support::normal(rows * cols, 1);
+    auto y = support::normal(rows * cols, 2);
+    for (float& each : y) each = 0.5f + 0.5f * std::sin(each);  // from 0 to 1, for BinaryCrossEntropy
+    for (Index row = 1; row < rows && loss.ignore_nan; row += 3)
+      y[pdp::as_size(row * cols + row % cols)] = std::numeric_limits<float>::quiet_NaN();
+    auto gradient = guarded(rows * cols, 3);
+    const double scale = 1.0 / 8;
+    LossSums sums{5, 6};
+    const Copy<float> x_there{*device, x}, y_there{*device, y};
+    const Copy<double> scale_there{*device, {scale}};
+    Copy<float> gradient_there{*device, gradient};
+    Copy<LossSums> sums_there{*device, {sums}};
+    loss(Cpu{}, Matrix<const float>{x.data(), rows, cols}, std::span<const float>{y}, &scale,
+         writes ? Matrix<float>{gradient.data(), rows, cols} : Matrix<float>{}, &sums);
+    loss(*device, x_there.matrix(rows, cols), y_there.read(), scale_there.read().data(),
+         writes ? gradient_there.matrix(rows, cols) : Matrix<float>{}, sums_there.data());
+    INFO(rows << " rows of " << cols);
+    CHECK(sums_there.values().front().loss == Approx(sums.loss).epsilon(1e-6));
+    CHECK(sums_there.values().front().correct == 6);
+    CHECK(support::difference(gradient_there.values(), gradient) < few_ulps);
+  };
+  for (const Index rows : {0, 1, 70})
+    for (const Index cols : {1, 33, 784})
+      for (const bool ignores : {false, true}) {
+        check(pdp::loss::L1{.ignore_nan = ignores}, rows, cols, true);
+        check(pdp::loss::HuberLoss{.delta = 0.5f, .ignore_nan = ignores}, rows, cols, true);
+        check(pdp::loss::BinaryCrossEntropy{.ignore_nan = ignores}, rows, cols, true);
+        check(pdp::loss::Elementwise{LogCosh{}, {.ignore_nan = ignores}}, rows, cols, true);  // log_cosh.cu has its kernel
+        check(pdp::loss::HuberLoss{.ignore_nan = ignores}, rows, cols, false);
+      }
 }
 
 TEST_CASE("Losses on a GPU ignore the same rows as those on a CPU", "[cuda]") {

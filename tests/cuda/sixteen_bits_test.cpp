@@ -1,4 +1,5 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/loss/losses.hpp>
 #include <pdp/nn/activations.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/sgd.hpp>
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "../examples/docs/log_cosh.hpp"
 #include "catch.hpp"
 #include "gpu.hpp"
 #include "strategy/tasks.hpp"
@@ -184,6 +186,20 @@ TEMPLATE_TEST_CASE("Losses of 16-bit outputs on a GPU match those on a CPU, with
       squared_error(*device, x_there.matrix(rows, cols), y_there.matrix(rows, cols), scale_there.read().data(),
                     gradient_there.matrix(rows, cols), squares_there.data());
       check(sums, squares_there);
+
+      const auto check_elementwise = [&](const auto& function) {
+        sums = {5, 6};
+        Copy<LossSums> found{*device, {sums}};
+        elementwise_loss(Cpu{}, function, Matrix<const float>{x.data(), rows, cols}, Matrix<const float>{y.data(), rows, cols}, &scale,
+                         Matrix<float>{gradient.data(), rows, cols}, &sums);
+        elementwise_loss(*device, function, x_there.matrix(rows, cols), y_there.matrix(rows, cols), scale_there.read().data(),
+                         gradient_there.matrix(rows, cols), found.data());
+        check(sums, found);
+      };
+      check_elementwise(pdp::loss::functions::AbsoluteError{});
+      check_elementwise(pdp::loss::functions::Huber{.delta = 0.5f});
+      check_elementwise(pdp::loss::functions::BinaryCrossEntropy{});
+      check_elementwise(LogCosh{});
     }
 }
 

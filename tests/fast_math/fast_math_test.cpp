@@ -4,10 +4,12 @@
 #include <pdp/core/finite.hpp>
 #include <pdp/cpu/activation.hpp>
 #include <pdp/cpu/loss.hpp>
+#include <pdp/cpu/simd/elementary.hpp>
 #include <pdp/cpu/simd/lanes.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/loss/cross_entropy.hpp>
+#include <pdp/loss/losses.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
@@ -248,6 +250,46 @@ TEST_CASE("softmax_cross_entropy with -ffast-math gives NaN for a row with NaN a
       CHECK(pdp::is_nan(sums.loss));
       if (bad == 0 || bad == 5) CHECK(sums.correct == 0);
       for (const float value : gradient) CHECK(pdp::is_nan(value));
+    }
+}
+
+TEST_CASE("log and log1p of Lanes with -ffast-math are right for zeros, NaN and infinity", "[fast_math]") {
+  for (const cpu::Cpu& on : cpus())
+    cpu::with_simd(on.simd(), []<cpu::Simd S>() {
+      using V = cpu::Lanes<float, S>;
+      const auto first = [](const V& lanes) { return lanes.vector[0]; };
+      for (const float wrong : {nan(), -1.5f, -infinite()})
+        CHECK((pdp::is_nan(first(log(V::all(wrong)))) && pdp::is_nan(first(log1p(V::all(wrong))))));
+      const auto is_lowest = [](float value) { return pdp::is_infinite(value) && pdp::is_negative(value); };
+      CHECK((is_lowest(first(log(V{}))) && is_lowest(first(log1p(V::all(-1))))));
+      const float of_infinity = first(log(V::all(infinite())));
+      CHECK((pdp::is_infinite(of_infinity) && !pdp::is_negative(of_infinity)));
+      CHECK(first(log(V::all(2))) == Approx(0.69314718));
+      CHECK(first(log1p(V::all(1e-9f))) == Approx(1e-9));
+    });
+}
+
+TEST_CASE("Elementwise losses with -ffast-math give NaN for a target of NaN, or ignore its row", "[fast_math]") {
+  for (const cpu::Cpu& cpu : cpus())
+    for (const std::size_t bad : {0u, 1u, 5u, 18u}) {
+      const std::vector<float> output(19, 0.5f);
+      std::vector<float> target(19), gradient(19, 9.0f);
+      target[bad] = nan();
+      const double scale = 1;
+      const auto sum = [&](const auto& loss) {
+        pdp::LossSums sums;
+        loss(cpu, pdp::Matrix<const float>{output.data(), 1, 19}, std::span<const float>{target}, &scale,
+             pdp::Matrix<float>{gradient.data(), 1, 19}, &sums);
+        return sums.loss;
+      };
+      CHECK(pdp::is_nan(sum(pdp::loss::L1{})));
+      CHECK(pdp::is_nan(gradient[bad]));
+      CHECK(pdp::is_nan(sum(pdp::loss::HuberLoss{})));
+      CHECK(pdp::is_nan(gradient[bad]));
+      CHECK_THROWS_AS(sum(pdp::loss::BinaryCrossEntropy{}), pdp::ConfigError);
+      CHECK(sum(pdp::loss::HuberLoss{.ignore_nan = true}) == 0);
+      CHECK(sum(pdp::loss::BinaryCrossEntropy{.ignore_nan = true}) == 0);
+      for (const float value : gradient) CHECK(value == 0);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <pdp/cpu/activation.hpp>
 #include <pdp/cpu/convert.hpp>
 #include <pdp/cpu/drop.hpp>
+#include <pdp/cpu/elementwise_loss.hpp>
 #include <pdp/cpu/gemm.hpp>
 #include <pdp/cpu/loss.hpp>
 #include <pdp/cpu/map.hpp>

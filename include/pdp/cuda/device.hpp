@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pdp/core/device.hpp>
+#include <pdp/cuda/elementwise_loss.hpp>
 #include <pdp/cuda/graph.hpp>
 #include <pdp/cuda/handle.hpp>
 #include <pdp/cuda/map.hpp>

@@ -13,6 +13,7 @@
 #include <pdp/cuda/detail/state.hpp>
 #include <pdp/cuda/device.hpp>
 #include <pdp/cuda/kernels/elementwise.cuh>
+#include <pdp/cuda/kernels/elementwise_loss.cuh>
 #include <pdp/cuda/kernels/loss.cuh>
 #include <pdp/cuda/kernels/map.cuh>
 #include <pdp/cuda/kernels/normalise.cuh>

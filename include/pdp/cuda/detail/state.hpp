@@ -16,7 +16,7 @@
 
 namespace pdp::cuda {
 
-/// Memory for the partial sums of a kernel's blocks. The last block to finish adds them up (see kernels/sums.cuh), or another kernel (see
+/// Memory for the partial sums of a kernel's blocks. The last block to finish adds them up (see kernels/rows.cuh), or another kernel (see
 /// kernels/normalise.cuh).
 struct Partials {
   static constexpr unsigned most_blocks = 1024;

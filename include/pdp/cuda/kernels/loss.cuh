@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <limits>
 
-#include <pdp/core/finite.hpp>
-#include <pdp/cuda/kernels/sums.cuh>
+#include <pdp/core/step_state.hpp>
+#include <pdp/cuda/kernels/rows.cuh>
+#include <pdp/cuda/operations.hpp>
 
 namespace pdp::cuda {
 
@@ -44,17 +45,6 @@ struct Logits {
   Index ignored;  // rows of this class do not count
   __device__ const T* row(Index r) const { return data + r * cols; }
 };
-
-/// Sets a row of a gradient to zero, in the threads of a warp. Does nothing without a gradient.
-template <class T>
-__device__ inline void clear_row(T* gradient, Index row, Index cols) {
-  if (gradient == nullptr) return;
-  for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) gradient[row * cols + c] = static_cast<T>(0.0f);
-}
-
-/// first_row() returns the first row of a warp, rows_at_once() the distance to its next row.
-__device__ inline Index first_row() { return (Index{blockIdx.x} * block_threads + threadIdx.x) / warp_threads; }
-__device__ inline Index rows_at_once() { return Index{gridDim.x} * (block_threads / warp_threads); }
 
 /// Returns whether a label is a class. The host cannot check a batch that lies on the device, so a wrong class makes the loss NaN.
 __device__ inline bool is_class(Index label, Index classes) { return label >= 0 && label < classes; }
@@ -152,13 +142,9 @@ __global__ void __launch_bounds__(block_threads)
   const float width = static_cast<float>(cols), factor = 2 * static_cast<float>(*row_scale) / width;
   double loss = 0;
   for (Index r = first_row(); r < rows; r += rows_at_once()) {
-    if (ignores_nan) {
-      int missing = 0;
-      for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) missing += is_nan(target[r * cols + c]) ? 1 : 0;
-      if (sum_of_warp(missing) > 0) {
-        clear_row(gradient, r, cols);
-        continue;
-      }
+    if (ignores_nan && has_nan(target + r * cols, cols)) {
+      clear_row(gradient, r, cols);
+      continue;
     }
     float squares = 0;
     for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) {
@@ -173,9 +159,6 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 }  // namespace kernel
-
-/// Returns the number of blocks for one warp a row.
-inline unsigned blocks_for_rows(Index rows) { return blocks_for(rows, block_threads / warp_threads, Partials::most_blocks); }
 
 template <Computed T>
 void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* scale,
