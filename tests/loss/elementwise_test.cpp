@@ -149,8 +149,8 @@ TEST_CASE("The gradients of elementwise losses equal central differences", "[los
   }
 }
 
-TEST_CASE("L1, HuberLoss and BinaryCrossEntropy give the values and gradients of PyTorch", "[loss]") {
-  // torch.nn.functional.l1_loss(y, t) and the like, and y.grad
+TEST_CASE("L1, HuberLoss and BinaryCrossEntropy give the values and gradients of PyTorch's formulas", "[loss]") {
+  // by the formulas of torch.nn.functional.l1_loss(y, t) and the like, and their derivatives
   const std::vector<float> outputs{0.5f, -2, 3, 1}, targets{0, 1, 1, 1};
   const auto check = [&](const auto& of, double mean, const std::vector<double>& expected) {
     std::vector<float> gradient(4);
