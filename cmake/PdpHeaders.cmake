@@ -421,7 +421,6 @@ set(pdp_headers
     pdp/nn/source/initializer.hpp
     pdp/nn/source/layout.hpp
     pdp/nn/source/multilayer_perceptron.hpp
-    pdp/nn/source/normalisation.hpp
     pdp/nn/source/outline.hpp
     pdp/nn/source/parameter.hpp
     pdp/nn/source/residual.hpp

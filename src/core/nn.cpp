@@ -20,7 +20,6 @@
 #include <pdp/nn/source/initializer.hpp>
 #include <pdp/nn/source/layout.hpp>
 #include <pdp/nn/source/multilayer_perceptron.hpp>
-#include <pdp/nn/source/normalisation.hpp>
 #include <pdp/nn/source/outline.hpp>
 #include <pdp/nn/source/parameter.hpp>
 #include <pdp/nn/source/residual.hpp>

@@ -278,10 +278,12 @@ TEST_CASE("Normalisation layers refuse groups and samples that do not fit", "[nn
   CHECK_THROWS_AS((nn::GroupNorm{0, 6}), pdp::ConfigError);
   CHECK_THROWS_AS((nn::GroupNorm{1, 0}), pdp::ConfigError);
   CHECK_THROWS_AS((nn::GroupNorm{-1, 3}), pdp::ConfigError);
-  CHECK_THROWS_WITH((nn::GroupNorm{2, 6}.output(Shape{8})),
-                    "nn::GroupNorm expects samples with a multiple of 6 values, but its input has 8; make the two fit");
-  CHECK_THROWS_WITH(nn::LayerNorm{}.output(Shape{8}), "nn::LayerNorm normalises 0 values together; expected 1 or more");
-  CHECK_THROWS_AS(nn::RmsNorm{3}.output(Shape{8}), pdp::ShapeError);
+  CHECK_THROWS_WITH(nn::check_widths(nn::flow(nn::GroupNorm{2, 6}, Shape{8, 3})),
+                    Contains("(GroupNorm) expects 6 channels (the first dimension), but its input has 8"));
+  CHECK_THROWS_WITH(nn::check_widths(nn::flow(nn::RmsNorm{3}, Shape{2, 8})),
+                    Contains("(RmsNorm) expects 3 values in the last dimension, but its input has 8"));
+  CHECK_THROWS_AS(nn::check_widths(nn::flow(nn::LayerNorm{}, Shape{8})), pdp::ShapeError);
+  CHECK(nn::flow(nn::Sequential{nn::LayerNorm{4}, nn::Linear{4, 2}}, Shape{}).shape == Shape{Shape::leading, 2});
   CHECK(nn::LayerNorm{4}.output(Shape{3, 4}) == Shape{3, 4});
 }
 

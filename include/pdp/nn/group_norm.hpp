@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/nn/misfit.hpp>
 #include <pdp/nn/normalisation.hpp>
 
 namespace pdp::nn {
@@ -16,8 +17,7 @@ namespace detail {
 /// with all their positions. y = (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of the group and the sample, and
 /// weight and bias of the channel. weight begins as 1, bias as 0. Wu, He, "Group normalization", ECCV 2018, arXiv:1803.08494.
 ///
-/// Throws ConfigError unless there is a group and the groups divide the channels; in a constant, this is a compile error. Throws ShapeError
-/// if the channels do not divide the number of values of a sample.
+/// Throws ConfigError unless there is a group and the groups divide the channels; in a constant, this is a compile error.
 class GroupNorm {
  public:
   static constexpr const char* name = "GroupNorm";
@@ -31,7 +31,11 @@ class GroupNorm {
   [[nodiscard]] constexpr double eps() const { return how_.eps; }
 
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
-  [[nodiscard]] constexpr Shape output(const Shape& input) const { return detail::normalised_shape(name, input, channels()); }
+  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const {
+    if (!input.rank_is_known() || input[0] < 0 || input[0] == channels()) return {};
+    return {"channels (the first dimension)", channels(), input[0]};
+  }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
   [[nodiscard]] constexpr Index parameter_elements() const { return layer().parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
   template <class Visit>

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <pdp/nn/misfit.hpp>
 #include <pdp/nn/normalisation.hpp>
 
 namespace pdp::nn {
 
 /// y = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, for each vector of the last dimension: [rows, ..., width] -> [rows, ...,
-/// width]. weight begins as 1, bias as 0. Ba, Kiros, Hinton, "Layer normalization", arXiv:1607.06450. Throws ShapeError if `width` is below
-/// 1, or does not divide the number of values of a sample.
+/// width]. weight begins as 1, bias as 0. Ba, Kiros, Hinton, "Layer normalization", arXiv:1607.06450.
 struct LayerNorm {
   static constexpr const char* name = "LayerNorm";
   using forgets_output = LayerNorm;
@@ -16,7 +16,8 @@ struct LayerNorm {
   bool bias = true;
 
   [[nodiscard]] constexpr Index input_elements() const { return width; }
-  [[nodiscard]] constexpr Shape output(const Shape& input) const { return detail::normalised_shape(name, input, width); }
+  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return misfit_of_last(width, input); }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input.rank() > 0 ? input : Shape{Shape::leading, width}; }
   [[nodiscard]] constexpr Index parameter_elements() const { return layer().parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
   template <class Visit>

@@ -7,16 +7,6 @@
 
 namespace pdp::nn::detail {
 
-// Not constexpr on purpose, as in block.hpp.
-[[noreturn]] void a_normalisation_does_not_fit_its_input(const char* layer, Index values, Index multiple);
-
-/// Returns the shape of a layer's output, which is that of its input. Throws ShapeError if a sample does not have `multiple` values, or a
-/// multiple of that.
-constexpr Shape normalised_shape(const char* layer, const Shape& input, Index multiple) {
-  if (multiple < 1 || input.elements() % multiple != 0) a_normalisation_does_not_fit_its_input(layer, input.elements(), multiple);
-  return input;
-}
-
 /// The parts that the normalisation layers have in common: parameters and mathematics. There is a weight, which begins as 1, and perhaps a
 /// bias, which begins as 0, for each channel.
 ///
@@ -61,7 +51,3 @@ struct NormalisationLayer {
 };
 
 }  // namespace pdp::nn::detail
-
-#ifndef PDP_SEPARATE_CORE
-#include <pdp/nn/source/normalisation.hpp>
-#endif

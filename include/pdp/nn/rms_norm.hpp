@@ -1,13 +1,12 @@
 #pragma once
 
+#include <pdp/nn/misfit.hpp>
 #include <pdp/nn/normalisation.hpp>
 
 namespace pdp::nn {
 
 /// y = x / sqrt(mean(x^2) + eps) * weight, for each vector of the last dimension: [rows, ..., width] -> [rows, ..., width]. weight begins
-/// as
-/// 1. Zhang, Sennrich, "Root mean square layer normalization", arXiv:1910.07467. Throws ShapeError if `width` is below 1, or does not
-/// divide the number of values of a sample.
+/// as 1. Zhang, Sennrich, "Root mean square layer normalization", arXiv:1910.07467.
 ///
 /// eps is 1e-6 by default, as in many language models. PyTorch's nn.RMSNorm has another default, the epsilon of the element type:
 /// std::numeric_limits<float>::epsilon(), about 1.2e-7, for floats.
@@ -19,7 +18,8 @@ struct RmsNorm {
   double eps = 1e-6;
 
   [[nodiscard]] constexpr Index input_elements() const { return width; }
-  [[nodiscard]] constexpr Shape output(const Shape& input) const { return detail::normalised_shape(name, input, width); }
+  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return misfit_of_last(width, input); }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input.rank() > 0 ? input : Shape{Shape::leading, width}; }
   [[nodiscard]] constexpr Index parameter_elements() const { return layer().parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
   template <class Visit>
