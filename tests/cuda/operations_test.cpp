@@ -99,9 +99,10 @@ TEST_CASE("drop on a GPU equals that on a CPU bit for bit", "[cuda]") {
       auto y = guarded(rows * cols, 2);
       const Copy<float> there{*device, x};
       Copy<float> y_there{*device, y};
-      drop(Cpu{}, pdp::Pass{true, &numbers, key, 11, 5}, 0.3f, Matrix<const float>{x.data(), rows, cols},
+      drop(Cpu{}, pdp::Pass{true, &numbers, key, 11, {5, 300, 310}}, 0.3f, Matrix<const float>{x.data(), rows, cols},
            Matrix<float>{y.data(), rows, cols});
-      drop(*device, pdp::Pass{true, numbers_there.read().data(), key, 11, 5}, 0.3f, there.matrix(rows, cols), y_there.matrix(rows, cols));
+      drop(*device, pdp::Pass{true, numbers_there.read().data(), key, 11, {5, 300, 310}}, 0.3f, there.matrix(rows, cols),
+           y_there.matrix(rows, cols));
       CHECK(pdp::testing::same_bits(y_there.values(), y));
     }
 }

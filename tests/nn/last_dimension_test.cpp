@@ -8,6 +8,7 @@
 #include <pdp/core/shape.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/nn/all_layers.hpp>
+#include <pdp/nn/divided.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/testing/gradients.hpp>
 
@@ -70,6 +71,19 @@ TEST_CASE("flow says which layer does not take which dimension", "[nn]") {
   static_assert(!nn::misfit(Linear{7, 3}, Shape{}) && !nn::misfit(Linear{7, 3}, Shape{4, Shape::any}));
   static_assert(nn::misfit(Linear{7, 3}, Shape{Shape::any, 8}) && nn::misfit(Linear{7, 3}, Shape{Shape::leading, 8}));
   CHECK(nn::outline(Sequential{Linear{4, 8}, Relu{}}, Shape{3, 4}).layers[1].input == Shape{3, 8});
+}
+
+TEST_CASE("Vectors whose columns are divided over ranks are not joined to one vector", "[nn]") {
+  constexpr Sequential flat{nn::Replicate{}, nn::ColumnParallel{4, 8}, nn::Flatten{}, nn::RowParallel{24, 2}, nn::AllReduce{}};
+  const auto outline = [](const auto& model, const Shape& input) {
+    return nn::outline(nn::Divided{model, {0, 2}, nn::Output::whole}, input);
+  };
+  CHECK_THROWS_WITH(outline(flat, Shape{3, 4}), Contains("(Flatten)") && Contains("sharded"));
+  static_assert(!nn::misfit(nn::RowParallel{24, 2}, Shape{3, 8}));
+  CHECK(nn::misfit(nn::RowParallel{24, 2}.divided({0, 2}, {}), Shape{3, 4}).of != nullptr);
+  // The division that pdp chooses leaves such layers whole.
+  CHECK(outline(Sequential{Linear{4, 8}, Linear{8, 8}, nn::Flatten{}, Linear{24, 2}}, Shape{3, 4}).output == Shape{2});
+  CHECK_THROWS_WITH(outline(Sequential{Linear{4, 8}, nn::Flatten{}, Linear{24, 2}}, Shape{3, 4}), Contains("no such pair"));
 }
 
 TEST_CASE("A model with layers on the last dimension may be constant if its widths fit", "[nn]") {

@@ -85,7 +85,7 @@ class Divided {
           ways_[std::exchange(waits, none)] = Way::by_columns;
           ways_.back() = Way::by_rows;
         }
-      } else if constexpr (!is_elementwise<L>) {
+      } else if constexpr (!is_elementwise<L> || is_view<L>) {  // a Flatten may join vectors; see outline()
         static_cast<void>(layer);
         waits = none;
       }

@@ -37,10 +37,10 @@ constexpr Misfit misfit(const L& layer, const Shape& input) {
   }
 }
 
-/// For a layer that acts on the last dimension, which must have `width` values, or on a whole sample of `width` values.
-constexpr Misfit misfit_of_last(Index width, const Shape& input) {
+/// For a layer that acts on the last dimension, which must have `width` values, or on a whole sample of `width` values if `takes_whole`.
+constexpr Misfit misfit_of_last(Index width, const Shape& input, bool takes_whole = true) {
   const Index last = input.last();
-  if (last == Shape::any || last == width || (input.known() && input.elements() == width)) return {};
+  if (last == Shape::any || last == width || (takes_whole && input.known() && input.elements() == width)) return {};
   if (input.rank() == 1 || !input.rank_is_known()) return {"values a sample", width, last};
   return {"values in the last dimension", width, last};
 }

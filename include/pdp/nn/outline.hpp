@@ -89,8 +89,10 @@ constexpr Outline outline(const B& model, const Shape& input) {
                forgets_output<L>,
                columns,
                shape};
+    // The columns of several vectors, each divided over ranks, are not some columns of the one vector that Flatten makes of them.
+    const bool joins_parts = is_view<L> && !PlacedLayer<L> && placement == Placement::sharded && out.rank() != shape.rank();
     shape = out;
-    const Placement after = placement_after<L>(placement);
+    const Placement after = joins_parts ? Placement::misfit : placement_after<L>(placement);
     if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
     placement = after;
     if constexpr (PlacedLayer<L>) {

@@ -46,9 +46,9 @@ concept PlacedLayer = Layer<L> && requires(const L& layer, Part part, Path at) {
 };
 
 /// Whether each value of a layer's output depends only on the input's value at the same position. So the layer can compute any subset of
-/// the columns. Flatten is none: the columns of several vectors, divided over ranks, are not some columns of the one vector.
+/// the columns.
 template <class L>
-constexpr bool is_elementwise = requires {
+constexpr bool is_elementwise = is_view<L> || requires {
   requires L::is_elementwise;
 };
 

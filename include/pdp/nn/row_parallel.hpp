@@ -24,7 +24,8 @@ struct RowParallel {
     return {in, out, bias, initializer, bias_initializer, of};
   }
   [[nodiscard]] constexpr Index input_elements() const { return own().in; }
-  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return own().misfit(input); }
+  /// If each rank has some columns of several vectors, these are not some columns of one vector.
+  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return misfit_of_last(own().in, input, part.count == 1); }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return own().output(input); }
   [[nodiscard]] constexpr Index parameter_elements() const { return own().parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }

@@ -50,6 +50,9 @@ struct Two {
     second = second + other.second;
   }
 };
+template <class N>
+Two(N, N) -> Two<N>;  // clang 16 does not deduce the types of aggregates
+
 /// Returns the sums of term(at), which returns Two, over `count` positions.
 template <class V, class Term>
 [[gnu::always_inline]] inline Two<typename V::Number> sums(Index count, const Term& term) {
