@@ -31,6 +31,7 @@ TEST_CASE("Shapes are equal only if their ranks and all extents are equal", "[co
 TEST_CASE("text lists the extents of a Shape, outermost first", "[core]") {
   CHECK(text(Shape{784}) == "[784]");
   CHECK(text(Shape{1, 28, 28}) == "[1, 28, 28]");
+  CHECK(text(Shape{-1}) == "[-1]");
   CHECK(text(Shape{16, Shape::any, Shape::any}) == "[16, ?, ?]");
   CHECK(text(Shape{Shape::leading, 64}) == "[..., 64]");
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include <pdp/core/error.hpp>
@@ -18,8 +19,8 @@ using Index = std::int64_t;
 class Shape {
  public:
   static constexpr int max_rank = 4;
-  static constexpr Index any = -1;      // an extent that is not known
-  static constexpr Index leading = -2;  // the first extent only: any number of extents, which are not known
+  static constexpr Index any = std::numeric_limits<Index>::min();  // an extent that is not known
+  static constexpr Index leading = any + 1;                        // the first extent only: any number of extents, which are not known
 
   constexpr Shape() = default;
 
@@ -30,7 +31,7 @@ class Shape {
   /// Returns whether all extents are known.
   [[nodiscard]] constexpr bool known() const {
     for (int axis = 0; axis < rank_; ++axis)
-      if ((*this)[axis] < 0) return false;
+      if ((*this)[axis] <= leading) return false;
     return rank_ > 0;
   }
   /// Returns whether the number of extents is known.
@@ -38,7 +39,7 @@ class Shape {
   [[nodiscard]] constexpr int rank() const { return rank_; }
   [[nodiscard]] constexpr Index operator[](int axis) const { return extents_[static_cast<std::size_t>(axis)]; }
   /// Returns the last extent; `any` if it is not known.
-  [[nodiscard]] constexpr Index last() const { return rank_ > 0 && (*this)[rank_ - 1] >= 0 ? (*this)[rank_ - 1] : any; }
+  [[nodiscard]] constexpr Index last() const { return rank_ > 0 ? (*this)[rank_ - 1] : any; }
   /// Returns the same shape with another last extent.
   [[nodiscard]] constexpr Shape with_last(Index extent) const {
     if (rank_ == 0) return Shape{leading, extent};

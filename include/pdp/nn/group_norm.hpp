@@ -32,7 +32,7 @@ class GroupNorm {
 
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Misfit misfit(const Shape& input) const {
-    if (!input.rank_is_known() || input[0] < 0 || input[0] == channels()) return {};
+    if (!input.rank_is_known() || input[0] == Shape::any || input[0] == channels()) return {};
     return {"channels (the first dimension)", channels(), input[0]};
   }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }

@@ -41,6 +41,7 @@ constexpr Misfit misfit(const L& layer, const Shape& input) {
 constexpr Misfit misfit_of_last(Index width, const Shape& input, bool takes_whole = true) {
   const Index last = input.last();
   if (last == Shape::any || last == width || (takes_whole && input.known() && input.elements() == width)) return {};
+  if (takes_whole && input.known() && width > last) return {"values a sample", width, input.elements()};
   if (input.rank() == 1 || !input.rank_is_known()) return {"values a sample", width, last};
   return {"values in the last dimension", width, last};
 }
