@@ -217,7 +217,7 @@ template <class V, class T>
   constexpr Index together = 32;  // rows, so that they stay in the cache while columns are added up, a register at a time
   for (Index row = 0; row < these.rows; row += together) {
     const Index last = std::min(row + together, these.rows);
-    for (Index group = begin / channels; group * channels < end; ++group)
+    for (Index group = begin / channels; group * channels < end; ++group) {
       at_lanes<V>(std::max(begin, group * channels), std::min(end, (group + 1) * channels), [=](const auto& at) {
         Two<V> total;
         for (Index each = row; each < last; ++each) {
@@ -229,6 +229,7 @@ template <class V, class T>
         at.store(at(gradient_weight + first) + total.first, gradient_weight + first);
         if (gradient_bias != nullptr) at.store(at(gradient_bias + first) + total.second, gradient_bias + first);
       });
+    }
   }
 }
 
@@ -247,7 +248,7 @@ void normalise_backward_weight(const Cpu& cpu, const GroupNormalisation& how, Ma
   const Index count = how.values_of_group(x.cols), channels = how.channels_of_group(), together = std::min(how.groups, most);
   constexpr Index least_columns = 128;  // with fewer columns, threads would share cache lines
   const bool are_columns = how.positions(x.cols) == 1;
-  for (Index first_row = 0; first_row < x.rows; first_row += most / together)
+  for (Index first_row = 0; first_row < x.rows; first_row += most / together) {
     for (Index first_group = 0; first_group < how.groups; first_group += together) {
       const detail::SomeGroups<T> these{first_row, std::min(most / together, x.rows - first_row), first_group,
                                         std::min(together, how.groups - first_group), statistics.data()};
@@ -267,6 +268,7 @@ void normalise_backward_weight(const Cpu& cpu, const GroupNormalisation& how, Ma
                  });
                });
     }
+  }
 }
 
 }  // namespace pdp::cpu
