@@ -46,7 +46,7 @@ struct NormalisationLayer {
   }
   template <class T>
   [[nodiscard]] constexpr Matrix<T> rows_of(Matrix<T> samples) const {
-    return is_last_dimension ? Matrix<T>{samples.data, samples.rows * (samples.cols / how.channels), how.channels} : samples;
+    return is_last_dimension ? vectors(samples, how.channels) : samples;
   }
 };
 
