@@ -1,1 +1,0 @@
-// Builds the precompiled header of the tests.
