@@ -358,6 +358,53 @@ TEST_CASE("squared_error on a GPU matches that on a CPU", "[cuda]") {
     }
 }
 
+TEST_CASE("Label smoothing on a GPU gives the loss and gradient of a CPU, also for divided columns", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  constexpr Index rows = 70, own = 17, cols = 2 * own;
+  const auto x = support::normal(rows * cols, 1);
+  const auto classes = some_classes(rows, cols);
+  const double scale = 1.0 / 8, smoothing = 0.2;
+  std::vector<float> gradient(x.size());
+  LossSums sums{1, 2};
+  softmax_cross_entropy(Cpu{}, Matrix<const float>{x.data(), rows, cols}, std::span<const std::int32_t>{classes}, &scale,
+                        Matrix<float>{gradient.data(), rows, cols}, &sums, pdp::no_class, smoothing);
+  const Copy<float> there{*device, x};
+  const Copy<std::int32_t> classes_there{*device, classes};
+  const Copy<double> scale_there{*device, {scale}};
+  const auto check = [&](const Copy<float>& found, const Copy<LossSums>& found_sums, const std::vector<float>& expected) {
+    CHECK(found_sums.values().front().loss == Approx(sums.loss).epsilon(1e-6));
+    CHECK(found_sums.values().front().correct == sums.correct);
+    CHECK(support::difference(found.values(), expected) < few_ulps);
+  };
+  Copy<float> whole{*device, std::vector<float>(x.size())};
+  Copy<LossSums> whole_sums{*device, {LossSums{1, 2}}};
+  softmax_cross_entropy(*device, there.matrix(rows, cols), classes_there.read(), scale_there.read().data(), whole.matrix(rows, cols),
+                        whole_sums.data(), pdp::no_class, smoothing);
+  check(whole, whole_sums, gradient);
+  const auto columns_of = [&](const std::vector<float>& all, Index part) {
+    std::vector<float> some;
+    for (Index r = 0; r < rows; ++r)
+      some.insert(some.end(), all.begin() + r * cols + part * own, all.begin() + r * cols + (part + 1) * own);
+    return some;
+  };
+  Copy<float> known{*device, std::vector<float>(2 * rows * 5)};
+  for (Index part = 0; part < 2; ++part) {
+    const Copy<float> columns{*device, columns_of(x, part)};
+    softmax_part(*device, columns.matrix(rows, own), classes_there.read(), part * own, cols,
+                 Matrix<float>{known.data() + part * rows * 5, rows, 5}, pdp::no_class, smoothing);
+  }
+  for (Index part = 0; part < 2; ++part) {
+    const Copy<float> columns{*device, columns_of(x, part)};
+    Copy<float> found{*device, std::vector<float>(rows * own)};
+    Copy<LossSums> found_sums{*device, {LossSums{1, 2}}};
+    softmax_cross_entropy_of_parts(*device, columns.matrix(rows, own), classes_there.read(), part * own,
+                                   std::as_const(known).matrix(2 * rows, 5), scale_there.read().data(), found.matrix(rows, own),
+                                   found_sums.data(), pdp::no_class, smoothing, cols);
+    check(found, found_sums, columns_of(gradient, part));
+  }
+}
+
 TEST_CASE("Elementwise losses on a GPU match those on a CPU, and ignore the same rows", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;

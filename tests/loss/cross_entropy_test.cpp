@@ -89,3 +89,73 @@ TEST_CASE("CrossEntropy of the shares of a batch adds up to that of the whole", 
     CHECK(gradient == whole_gradient);
   }
 }
+
+TEST_CASE("CrossEntropy with label_smoothing gives the formula's loss and gradient, and divided columns the same", "[loss][tensor]") {
+  constexpr Index rows = 7, own = 19, cols = 2 * own;
+  const double smoothing = GENERATE(0.0, 0.1, 0.75);
+  const CrossEntropy of{.ignore_index = -100, .label_smoothing = smoothing};
+  const auto outputs = support::normal<double>(rows * cols, 1);
+  auto classes = some_classes(rows, cols);
+  classes[3] = -100;
+  const double scale = 0.125;
+  std::vector<double> gradient(outputs.size()), expected;
+  const LossSums sums = support::sums_of(of, Matrix<const double>{outputs.data(), rows, cols}, std::span{classes}, scale,
+                                         Matrix<double>{gradient.data(), rows, cols});
+  double loss = 0;
+  for (Index r = 0; r < rows; ++r) {
+    const double* const x = outputs.data() + r * cols;
+    const std::int32_t label = classes[static_cast<std::size_t>(r)];
+    double total = 0;
+    for (Index c = 0; c < cols; ++c) total += std::exp(x[c]);
+    for (Index c = 0; c < cols; ++c) {
+      const double wanted = smoothing / cols + (c == label ? 1 - smoothing : 0);
+      if (label >= 0) loss -= wanted * (x[c] - std::log(total));
+      expected.push_back(label < 0 ? 0 : scale * (std::exp(x[c]) / total - wanted));
+    }
+  }
+  CHECK(sums.loss == Approx(loss).epsilon(1e-12));
+  CHECK(support::difference(gradient, expected) < 1e-13);
+
+  constexpr Index numbers = CrossEntropy::part_numbers;
+  std::vector<double> halves[2], parts(2 * rows * numbers);
+  for (Index part = 0; part < 2; ++part) {
+    for (Index r = 0; r < rows; ++r)
+      halves[part].insert(halves[part].end(), outputs.begin() + r * cols + part * own, outputs.begin() + r * cols + (part + 1) * own);
+    of.part(Cpu{}, Matrix<const double>{halves[part].data(), rows, own}, std::span<const std::int32_t>{classes}, part * own, cols,
+            Matrix<double>{parts.data() + part * rows * numbers, rows, numbers});
+  }
+  for (Index part = 0; part < 2; ++part) {
+    std::vector<double> found(rows * own, 9), wanted;
+    LossSums joined;
+    of.join(Cpu{}, Matrix<const double>{halves[part].data(), rows, own}, std::span<const std::int32_t>{classes}, part * own, cols,
+            Matrix<const double>{parts.data(), 2 * rows, numbers}, &scale, Matrix<double>{found.data(), rows, own}, &joined);
+    for (Index r = 0; r < rows; ++r)
+      wanted.insert(wanted.end(), expected.begin() + r * cols + part * own, expected.begin() + r * cols + (part + 1) * own);
+    CHECK(joined.loss == Approx(loss).epsilon(1e-12));
+    CHECK(joined.correct == sums.correct);
+    CHECK(support::difference(found, wanted) < 1e-13);
+  }
+}
+
+TEST_CASE("CrossEntropy with label_smoothing gives the mean and the gradient of PyTorch's formula", "[loss]") {
+  // by the formula of torch.nn.functional.cross_entropy(x, classes, label_smoothing=0.2), and its derivative
+  const std::vector<float> outputs{1, 2, 0, 3};
+  const std::vector<std::int32_t> classes{0, 1};
+  std::vector<float> gradient(4);
+  const LossSums sums = support::sums_of(CrossEntropy{.label_smoothing = 0.2}, Matrix<const float>{outputs.data(), 2, 2},
+                                         std::span{classes}, 0.5f, Matrix<float>{gradient.data(), 2, 2});
+  CHECK(sums.loss / 2 == Approx(0.78092450).epsilon(1e-6));
+  CHECK(support::difference(gradient, std::vector<double>{-0.31552929, 0.31552929, -0.02628706, 0.02628706}) < 1e-6);
+  CHECK(sums.correct == 1);
+}
+
+TEST_CASE("CrossEntropy rejects a label_smoothing that is not from 0 to below 1", "[loss][bad input]") {
+  const std::vector<float> outputs{3, 1};
+  const std::vector<std::int32_t> classes{0};
+  for (const double wrong : {-0.1, 1.0, std::nan("")})
+    CHECK_THAT(support::message_of<pdp::ConfigError>([&] {
+                 support::sums_of(CrossEntropy{.label_smoothing = wrong}, Matrix<const float>{outputs.data(), 1, 2}, std::span{classes},
+                                  1.0f, Matrix<float>{});
+               }).value_or(""),
+               Contains("the label_smoothing of CrossEntropy is ") && Contains("expected a number from 0 to below 1"));
+}

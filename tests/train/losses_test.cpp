@@ -1,6 +1,7 @@
 #include <pdp/train/trainer.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -50,6 +51,13 @@ testing::GlobalBatch<float> values_of(int step, bool probabilities) {
   return batch;
 }
 
+constexpr pdp::Task smoothed{model, loss::CrossEntropy{.label_smoothing = 0.1}, pdp::optim::Adam{.lr = 1e-2f}};
+testing::GlobalBatch<std::int32_t> classes_of(int step) {
+  testing::GlobalBatch<std::int32_t> batch{support::normal(13 * width, 10 + step), {}};
+  for (int row = 0; row < 13; ++row) batch.targets.push_back((row * 7 + step) % static_cast<int>(outputs));
+  return batch;
+}
+
 struct Way {
   std::string name;
   AnyStrategy strategy;
@@ -80,6 +88,10 @@ void check_equivalence(const TaskType& of, const BatchOf& batch_of) {
 TEST_CASE("HuberLoss and BinaryCrossEntropy have the serial losses under every strategy", "[train][loss]") {
   check_equivalence(huber, [](int step) { return values_of(step, false); });
   check_equivalence(labels, [](int step) { return values_of(step, true); });
+}
+
+TEST_CASE("CrossEntropy with label_smoothing has the serial losses under every strategy", "[train][loss]") {
+  check_equivalence(smoothed, [](int step) { return classes_of(step); });
 }
 
 TEST_CASE("Trainer learns independent labels with BinaryCrossEntropy", "[train][loss]") {

@@ -69,12 +69,12 @@ concept Device = std::copyable<D> &&
   add(device, wide, wide, wide_out);
   copy(device, wide, wide_out);
 
-  // Losses add their results to `sums`. They compute no gradient if `out` is empty. Rows of the class that the last argument names, or with
-  // a target that is NaN if it is true, add nothing, and their gradient is zero.
-  softmax_cross_entropy(device, in, classes, scale, out, sums, Index{});
+  // Losses add their results to `sums`. They compute no gradient if `out` is empty. Rows of the class that the argument behind `sums`
+  // names, or with a target that is NaN if it is true, add nothing, and their gradient is zero. The double is the label smoothing.
+  softmax_cross_entropy(device, in, classes, scale, out, sums, Index{}, double{});
   // The same loss in two steps, for logits with columns divided over ranks.
-  softmax_part(device, in, classes, Index{}, Index{}, wide_out, Index{});
-  softmax_cross_entropy_of_parts(device, in, classes, Index{}, wide, scale, out, sums, Index{});
+  softmax_part(device, in, classes, Index{}, Index{}, wide_out, Index{}, double{});
+  softmax_cross_entropy_of_parts(device, in, classes, Index{}, wide, scale, out, sums, Index{}, double{}, Index{});
   squared_error(device, in, wide, scale, out, sums, bool{});
 
   sum_of_squares(device, wide, sum);  // added to *sum

@@ -232,10 +232,10 @@ template void normalise_backward_weight(const Device&, const GroupNormalisation&
 template void add(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
 template void copy(const Device&, Matrix<const float>, Matrix<float>);
 template void softmax_cross_entropy(const Device&, Matrix<const float>, std::span<const std::int32_t>, const double*, Matrix<float>,
-                                    LossSums*, Index);
-template void softmax_part(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index);
+                                    LossSums*, Index, double);
+template void softmax_part(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index, double);
 template void softmax_cross_entropy_of_parts(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Matrix<const float>,
-                                             const double*, Matrix<float>, LossSums*, Index);
+                                             const double*, Matrix<float>, LossSums*, Index, double, Index);
 template void squared_error(const Device&, Matrix<const float>, Matrix<const float>, const double*, Matrix<float>, LossSums*, bool);
 template void fill_uniform(const Device&, random::Key, double, const random::Elements&, float*, Index);
 
@@ -261,10 +261,11 @@ template void copy(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
 template void convert(const Device&, Matrix<const float>, Matrix<BFloat16>);
 template void convert(const Device&, Matrix<const BFloat16>, Matrix<float>);
 template void softmax_cross_entropy(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, const double*, Matrix<BFloat16>,
-                                    LossSums*, Index);
-template void softmax_part(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index);
+                                    LossSums*, Index, double);
+template void softmax_part(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index,
+                           double);
 template void softmax_cross_entropy_of_parts(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index,
-                                             Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*, Index);
+                                             Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*, Index, double, Index);
 template void squared_error(const Device&, Matrix<const BFloat16>, Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*, bool);
 template void fill_uniform(const Device&, random::Key, double, const random::Elements&, BFloat16*, Index);
 
@@ -289,10 +290,10 @@ template void copy(const Device&, Matrix<const Float16>, Matrix<Float16>);
 template void convert(const Device&, Matrix<const float>, Matrix<Float16>);
 template void convert(const Device&, Matrix<const Float16>, Matrix<float>);
 template void softmax_cross_entropy(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, const double*, Matrix<Float16>,
-                                    LossSums*, Index);
-template void softmax_part(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index);
+                                    LossSums*, Index, double);
+template void softmax_part(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index, double);
 template void softmax_cross_entropy_of_parts(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index,
-                                             Matrix<const float>, const double*, Matrix<Float16>, LossSums*, Index);
+                                             Matrix<const float>, const double*, Matrix<Float16>, LossSums*, Index, double, Index);
 template void squared_error(const Device&, Matrix<const Float16>, Matrix<const float>, const double*, Matrix<Float16>, LossSums*, bool);
 template void fill_uniform(const Device&, random::Key, double, const random::Elements&, Float16*, Index);
 

@@ -79,8 +79,10 @@ template <class V, class T>
 
 template <class T>
 void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
-                           Matrix<T> gradient, LossSums* sums, Index ignored) {
-  const T scale = static_cast<T>(*row_scale);
+                           Matrix<T> gradient, LossSums* sums, Index ignored, double smoothing) {
+  const double of_class = smoothing / static_cast<double>(logits.cols);
+  const T scale = static_cast<T>(*row_scale), scale_of_class = static_cast<T>(*row_scale * of_class),
+          scale_of_label = static_cast<T>(*row_scale * (1 - smoothing));
   check_labels(classes.first(as_size(logits.rows)), logits.cols, ignored);
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
@@ -110,12 +112,13 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
         T* const g = gradient.row(r);
         total = detail::sum(g, width);
         const T factor = scale / static_cast<T>(total);
-        detail::transform<V>(g, width, g, [factor](const auto& each) { return each * factor; });
-        g[label] -= scale;
+        detail::transform<V>(g, width, g, [factor, scale_of_class](const auto& each) { return each * factor - scale_of_class; });
+        g[label] -= scale_of_label;
       } else {
         total = detail::sum_of_exponentials<V>(x, largest, width);
       }
       found.loss += std::log(total) + static_cast<double>(largest) - static_cast<double>(x[label]);
+      if (smoothing > 0) found.loss += smoothing * static_cast<double>(x[label]) - of_class * detail::sum(x, width);
     }
     sums->loss += found.loss;
     sums->correct += found.correct;
@@ -124,7 +127,7 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
 
 template <class T>
 void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns, Matrix<T> part,
-                  Index ignored) {
+                  Index ignored, double smoothing) {
   check_labels(classes.first(as_size(logits.rows)), columns, ignored);
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
@@ -138,14 +141,18 @@ void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::i
       const bool is_here = label >= 0 && label < logits.cols;
       known[2] = is_here ? x[label] : T{};
       known[3] = static_cast<T>(is_here && !is_nan(known[0]) && x[label] == known[0] && std::find(x, x + label, known[0]) == x + label);
+      if (part.cols > 4) known[4] = smoothing > 0 ? static_cast<T>(detail::sum(x, logits.cols)) : T{};
     }
   });
 }
 
 template <class T>
 void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
-                                    Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums, Index ignored) {
-  const T scale = static_cast<T>(*row_scale);
+                                    Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums, Index ignored,
+                                    double smoothing, Index columns) {
+  const double of_class = smoothing / static_cast<double>(columns);
+  const T scale = static_cast<T>(*row_scale), scale_of_class = static_cast<T>(*row_scale * of_class),
+          scale_of_label = static_cast<T>(*row_scale * (1 - smoothing));
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     LossSums found;
@@ -158,21 +165,23 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
       const T* best = parts.row(r);
       for (Index other = r + logits.rows; other < parts.rows; other += logits.rows)
         if (is_greater(parts.row(other)[0], best[0])) best = parts.row(other);
-      double total = 0, logit = 0;
+      double total = 0, logit = 0, sum = 0;
       for (Index other = r; other < parts.rows; other += logits.rows) {
         const T* const known = parts.row(other);
         total += (1 + static_cast<double>(known[1])) * std::exp(static_cast<double>(known[0]) - static_cast<double>(best[0]));
         logit += static_cast<double>(known[2]);
+        if (smoothing > 0) sum += static_cast<double>(known[4]);
       }
       if (gradient.data != nullptr) {
         T* const g = gradient.row(r);
         detail::exponentials<V>(logits.row(r), best[0], logits.cols, g);
         const T factor = scale / static_cast<T>(total);
-        detail::transform<V>(g, logits.cols, g, [factor](const auto& each) { return each * factor; });
-        if (label >= first && label - first < logits.cols) g[label - first] -= scale;
+        detail::transform<V>(g, logits.cols, g, [factor, scale_of_class](const auto& each) { return each * factor - scale_of_class; });
+        if (label >= first && label - first < logits.cols) g[label - first] -= scale_of_label;
       }
       found.correct += best[3] != 0 ? 1 : 0;
       found.loss += std::log(total) + static_cast<double>(best[0]) - logit;
+      if (smoothing > 0) found.loss += smoothing * logit - of_class * sum;
     }
     sums->loss += found.loss;
     sums->correct += found.correct;

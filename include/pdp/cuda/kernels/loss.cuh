@@ -37,13 +37,35 @@ __device__ inline double exponentials_of_row(const T* x, Index cols, float less)
   return sum_of_warp(total);
 }
 
+/// Returns the sum of a row, in each thread of the warp.
+template <class T>
+__device__ inline double sum_of_row(const T* x, Index cols) {
+  double total = 0;
+  for (Index c = threadIdx.x % warp_threads; c < cols; c += warp_threads) total += static_cast<double>(as_float(x[c]));
+  return sum_of_warp(total);
+}
+
 template <class T>
 struct Logits {
   const T* data;
   Index rows, cols;
   const std::int32_t* classes;
-  Index ignored;  // rows of this class do not count
+  Index ignored;      // rows of this class do not count
+  double smoothing;   // of labels
+  Index all_columns;  // those of all ranks
+  /// Returns the probability that label smoothing wants of each class.
+  __device__ double of_class() const { return smoothing > 0 ? smoothing / static_cast<double>(all_columns) : 0; }
   __device__ const T* row(Index r) const { return data + r * cols; }
+};
+
+/// The factor of a row's softmax in the gradient, and the numbers to subtract from all elements and from that of the class.
+struct GradientScales {
+  float row, of_class, of_label;
+  template <class T>
+  __device__ GradientScales(const Logits<T>& logits, double row_scale)
+      : row{static_cast<float>(row_scale)},
+        of_class{static_cast<float>(row_scale * logits.of_class())},
+        of_label{static_cast<float>(row_scale * (1 - logits.smoothing))} {}
 };
 
 /// Returns whether a label is a class. The host cannot check a batch that lies on the device, so a wrong class makes the loss NaN.
@@ -63,46 +85,53 @@ __global__ void __launch_bounds__(block_threads)
     }
     const Largest largest = largest_of_row(x, logits.cols);
     const double total = exponentials_of_row(x, logits.cols, largest.value);
+    const double sum = logits.smoothing > 0 ? sum_of_row(x, logits.cols) : 0;
     if (gradient != nullptr) {
-      const float scale = static_cast<float>(*row_scale), factor = scale / static_cast<float>(total);
+      const GradientScales scales{logits, *row_scale};
+      const float factor = scales.row / static_cast<float>(total);
       for (Index c = lane; c < logits.cols; c += warp_threads) {
-        const float softmax = expf(as_float(x[c]) - largest.value) * factor;
-        gradient[r * logits.cols + c] = static_cast<T>(c == label ? softmax - scale : softmax);
+        const float each = expf(as_float(x[c]) - largest.value) * factor - scales.of_class;
+        gradient[r * logits.cols + c] = static_cast<T>(c == label ? each - scales.of_label : each);
       }
     }
     if (lane == 0) {
       loss += is_class(label, logits.cols) ? log(total) + static_cast<double>(largest.value) - static_cast<double>(as_float(x[label]))
                                            : std::numeric_limits<double>::quiet_NaN();
+      if (logits.smoothing > 0 && is_class(label, logits.cols))
+        loss += logits.smoothing * static_cast<double>(as_float(x[label])) - logits.of_class() * sum;
       correct += largest.at == label ? 1 : 0;
     }
   }
   add_up(loss, correct, partials, &sums->loss, &sums->correct);
 }
 
-/// Does the same as cpu::softmax_part.
+/// Does the same as cpu::softmax_part. `numbers`: those of a row of `part`.
 template <class T>
-__global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, Index first, Index columns, float* part) {
+__global__ void __launch_bounds__(block_threads) softmax_part(Logits<T> logits, Index first, float* part, Index numbers) {
   for (Index r = first_row(); r < logits.rows; r += rows_at_once()) {
     const T* const x = logits.row(r);
     const Index wanted = logits.classes[r], label = wanted - first;
     const Largest largest = largest_of_row(x, logits.cols);
     const double total = exponentials_of_row(x, logits.cols, largest.value);
+    const double sum = logits.smoothing > 0 ? sum_of_row(x, logits.cols) : 0;
     if (threadIdx.x % warp_threads > 0) continue;
     const bool rules_all_out = largest.value == -std::numeric_limits<float>::infinity();
     const bool is_here = label >= 0 && label < logits.cols;
-    float* const known = part + r * 4;
+    float* const known = part + r * numbers;
     known[0] = largest.value;
     known[1] = rules_all_out ? 0 : static_cast<float>(total - 1);
-    known[2] = is_here ? as_float(x[label]) : is_class(wanted, columns) ? 0 : std::numeric_limits<float>::quiet_NaN();
+    known[2] = is_here ? as_float(x[label]) : is_class(wanted, logits.all_columns) ? 0 : std::numeric_limits<float>::quiet_NaN();
     known[3] = is_here && largest.at == label ? 1 : 0;
+    if (numbers > 4) known[4] = static_cast<float>(sum);
   }
 }
 
-/// Does the same as cpu::softmax_cross_entropy_of_parts. `parts`: the parts of `ranks` ranks, in rank order.
+/// Does the same as cpu::softmax_cross_entropy_of_parts. `parts`: the parts of `ranks` ranks, in rank order,
+/// with `numbers` numbers a row.
 template <class T>
 __global__ void __launch_bounds__(block_threads)
-    softmax_cross_entropy_of_parts(Logits<T> logits, Index first, const float* parts, Index ranks, const double* row_scale, T* gradient,
-                                   LossSums* sums, Partials partials) {
+    softmax_cross_entropy_of_parts(Logits<T> logits, Index first, const float* parts, Index numbers, Index ranks, const double* row_scale,
+                                   T* gradient, LossSums* sums, Partials partials) {
   const Index lane = threadIdx.x % warp_threads;
   double loss = 0, correct = 0;
   for (Index r = first_row(); r < logits.rows; r += rows_at_once()) {
@@ -111,24 +140,27 @@ __global__ void __launch_bounds__(block_threads)
       clear_row(gradient, r, logits.cols);
       continue;
     }
-    const float* best = parts + r * 4;
+    const float* best = parts + r * numbers;
     for (Index rank = 1; rank < ranks; ++rank)
-      if (const float* const other = parts + (rank * logits.rows + r) * 4; other[0] > best[0]) best = other;
-    double total = 0, logit = 0;
+      if (const float* const other = parts + (rank * logits.rows + r) * numbers; other[0] > best[0]) best = other;
+    double total = 0, logit = 0, sum = 0;
     for (Index rank = 0; rank < ranks; ++rank) {
-      const float* const known = parts + (rank * logits.rows + r) * 4;
+      const float* const known = parts + (rank * logits.rows + r) * numbers;
       total += (1 + static_cast<double>(known[1])) * exp(static_cast<double>(known[0]) - static_cast<double>(best[0]));
       logit += static_cast<double>(known[2]);
+      if (logits.smoothing > 0) sum += static_cast<double>(known[4]);
     }
     if (gradient != nullptr) {
-      const float scale = static_cast<float>(*row_scale), factor = scale / static_cast<float>(total);
+      const GradientScales scales{logits, *row_scale};
+      const float factor = scales.row / static_cast<float>(total);
       for (Index c = lane; c < logits.cols; c += warp_threads) {
-        const float softmax = expf(as_float(logits.row(r)[c]) - best[0]) * factor;
-        gradient[r * logits.cols + c] = static_cast<T>(c + first == label ? softmax - scale : softmax);
+        const float each = expf(as_float(logits.row(r)[c]) - best[0]) * factor - scales.of_class;
+        gradient[r * logits.cols + c] = static_cast<T>(c + first == label ? each - scales.of_label : each);
       }
     }
     if (lane == 0) {
       loss += log(total) + static_cast<double>(best[0]) - logit;
+      if (logits.smoothing > 0) loss += logits.smoothing * logit - logits.of_class() * sum;
       correct += best[3] != 0 ? 1 : 0;
     }
   }
@@ -162,27 +194,28 @@ __global__ void __launch_bounds__(block_threads)
 
 template <Computed T>
 void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* scale,
-                           Matrix<T> gradient, LossSums* sums, Index ignored) {
+                           Matrix<T> gradient, LossSums* sums, Index ignored, double smoothing) {
   if (logits.rows == 0) return;
   launch(device, kernel::softmax_cross_entropy<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data(), ignored}, scale, stored(gradient.data),
-         sums, device.state().partials());
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data(), ignored, smoothing, logits.cols}, scale,
+         stored(gradient.data), sums, device.state().partials());
 }
 template <Computed T>
 void softmax_part(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
-                  Matrix<Accumulated<T>> part, Index ignored) {
+                  Matrix<Accumulated<T>> part, Index ignored, double smoothing) {
   if (logits.rows == 0) return;
   launch(device, kernel::softmax_part<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data(), ignored}, first, columns, part.data);
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data(), ignored, smoothing, columns}, first,
+         part.data, part.cols);
 }
 template <Computed T>
 void softmax_cross_entropy_of_parts(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
                                     Matrix<const Accumulated<T>> parts, const double* scale, Matrix<T> gradient, LossSums* sums,
-                                    Index ignored) {
+                                    Index ignored, double smoothing, Index columns) {
   if (logits.rows == 0) return;
   launch(device, kernel::softmax_cross_entropy_of_parts<Stored<T>>, blocks_for_rows(logits.rows), block_threads,
-         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data(), ignored}, first, parts.data,
-         parts.rows / logits.rows, scale, stored(gradient.data), sums, device.state().partials());
+         kernel::Logits<Stored<T>>{stored(logits.data), logits.rows, logits.cols, classes.data(), ignored, smoothing, columns}, first,
+         parts.data, parts.cols, parts.rows / logits.rows, scale, stored(gradient.data), sums, device.state().partials());
 }
 template <Computed T>
 void squared_error(const Device& device, Matrix<const T> output, Matrix<const Accumulated<T>> target, const double* scale,
