@@ -69,7 +69,7 @@ void rank_leaves() {
       world.barrier();
     });
   }
-  CHECK(std::chrono::steady_clock::now() - start < 2s);
+  CHECK(std::chrono::steady_clock::now() - start < 10s);  // half the deadline
   REQUIRE(errors.size() == 4);
   CHECK_FALSE(errors[2]);
   for (const int rank : {0, 1, 3}) {
@@ -90,7 +90,7 @@ void deadline_passes() {
       world.deadline(100ms);
       world.all_reduce(values, comm::Sum{});
     } else {
-      const auto until = comm::Clock::now() + 600ms;
+      const auto until = comm::Clock::now() + (PDP_TEST_SANITIZED ? 3000ms : 600ms);
       while (comm::Clock::now() < until) std::this_thread::yield();  // computes without any call
       world.all_reduce(values, comm::Sum{});
       world.barrier();
