@@ -129,13 +129,8 @@ TEST_CASE("Flags reject numbers that are malformed or out of range and print the
   struct Flag {
     const char *program, *name, *range;
   };
-  const auto check = [](const Flag& flag, const char* word) {
-    CAPTURE(flag.program, flag.name, word);
-    check_error(run(flag.program, {flag.name, word}), 2,
-                {pdp::text(flag.name, " must be "), pdp::text("from ", flag.range, "; found "), word});
-  };
-  for (const char* word : {"-1", "four", "4x", "0x4", "99999999999999999999999"}) check({"mnist_ddp", "--ranks", "1 to 4096"}, word);
-  for (const Flag& flag : {Flag{"mnist_ddp", "--threads", "1 to 4096"},
+  for (const Flag& flag : {Flag{"mnist_ddp", "--ranks", "1 to 4096"},
+                           {"mnist_ddp", "--threads", "1 to 4096"},
                            {"mnist_ddp", "--nodes", "1 to 1000000"},
                            {"mnist_ddp", "--gpus", "1 to 4096"},
                            {"mnist_ddp", "--nr", "0 to 999999"},
@@ -152,7 +147,11 @@ TEST_CASE("Flags reject numbers that are malformed or out of range and print the
                            {"toy_mlp", "--train-size", "10 to 16777216"},
                            {"send_recv", "--ranks", "1 to 4096"},
                            {"parallel_matmul", "--m", "1 to 1073741824"}})
-    check(flag, "-1");
+    for (const char* word : {"-1", "four", "4x", "0x4", "99999999999999999999999"}) {
+      CAPTURE(flag.program, flag.name, word);
+      check_error(run(flag.program, {flag.name, word}), 2,
+                  {pdp::text(flag.name, " must be "), pdp::text("from ", flag.range, "; found "), word});
+    }
 }
 
 TEST_CASE("mnist_ddp exits with code 2 if rank variables are missing, malformed or contradictory", "[examples][bad input]") {
