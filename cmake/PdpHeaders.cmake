@@ -135,6 +135,7 @@ set(pdp_headers
     pdp/core/affine.hpp
     pdp/core/buffer.hpp
     pdp/core/cast.hpp
+    pdp/core/convolution.hpp
     pdp/core/device.hpp
     pdp/core/dtype.hpp
     pdp/core/error.hpp
@@ -149,6 +150,7 @@ set(pdp_headers
     pdp/core/one_version.hpp
     pdp/core/pass.hpp
     pdp/core/philox.hpp
+    pdp/core/pooling.hpp
     pdp/core/precision.hpp
     pdp/core/random.hpp
     pdp/core/requirements.hpp
@@ -163,10 +165,12 @@ set(pdp_headers
     pdp/core/standard_streams.hpp
     pdp/core/step_state.hpp
     pdp/core/version.hpp
+    pdp/core/windows.hpp
     pdp/core/wrong_argument.hpp
     pdp/cpu/activation.hpp
     pdp/cpu/cgroup.hpp
     pdp/cpu/convert.hpp
+    pdp/cpu/convolve.hpp
     pdp/cpu/cpu.hpp
     pdp/cpu/drop.hpp
     pdp/cpu/elementwise.hpp
@@ -177,9 +181,11 @@ set(pdp_headers
     pdp/cpu/map.hpp
     pdp/cpu/memory.hpp
     pdp/cpu/normalise.hpp
+    pdp/cpu/onednn/convolution.hpp
     pdp/cpu/onednn/parallel.hpp
     pdp/cpu/onednn/product.hpp
     pdp/cpu/parts.hpp
+    pdp/cpu/pool.hpp
     pdp/cpu/rows.hpp
     pdp/cpu/simd/elementary.hpp
     pdp/cpu/simd/lanes.hpp
@@ -189,14 +195,17 @@ set(pdp_headers
     pdp/cpu/source/activation.hpp
     pdp/cpu/source/cgroup.hpp
     pdp/cpu/source/convert.hpp
+    pdp/cpu/source/convolve.hpp
     pdp/cpu/source/cpu.hpp
     pdp/cpu/source/drop.hpp
+    pdp/cpu/source/eigen_product.hpp
     pdp/cpu/source/gemm.hpp
     pdp/cpu/source/loss.hpp
     pdp/cpu/source/machine_memory.hpp
     pdp/cpu/source/memory.hpp
     pdp/cpu/source/normalise.hpp
     pdp/cpu/source/parts.hpp
+    pdp/cpu/source/pool.hpp
     pdp/cpu/source/rows.hpp
     pdp/cpu/source/tag.hpp
     pdp/cpu/tag.hpp
@@ -388,11 +397,13 @@ set(pdp_headers
     pdp/nn/all_layers.hpp
     pdp/nn/block.hpp
     pdp/nn/column_parallel.hpp
+    pdp/nn/conv2d.hpp
     pdp/nn/divided.hpp
     pdp/nn/dropout.hpp
     pdp/nn/elementwise.hpp
     pdp/nn/exchange.hpp
     pdp/nn/group_norm.hpp
+    pdp/nn/image.hpp
     pdp/nn/initializer.hpp
     pdp/nn/layer.hpp
     pdp/nn/layer_info.hpp
@@ -408,6 +419,7 @@ set(pdp_headers
     pdp/nn/parameter.hpp
     pdp/nn/parameter_memory.hpp
     pdp/nn/placement.hpp
+    pdp/nn/pool.hpp
     pdp/nn/repeat.hpp
     pdp/nn/residual.hpp
     pdp/nn/rms_norm.hpp
@@ -415,9 +427,11 @@ set(pdp_headers
     pdp/nn/sequential.hpp
     pdp/nn/source/block.hpp
     pdp/nn/source/column_parallel.hpp
+    pdp/nn/source/conv2d.hpp
     pdp/nn/source/divided.hpp
     pdp/nn/source/dropout.hpp
     pdp/nn/source/group_norm.hpp
+    pdp/nn/source/image.hpp
     pdp/nn/source/initializer.hpp
     pdp/nn/source/layout.hpp
     pdp/nn/source/multilayer_perceptron.hpp
@@ -735,16 +749,20 @@ set(pdp_cuda_headers
 
 set(pdp_onednn_headers
     pdp/cpu/onednn.hpp
+    pdp/cpu/onednn/convolution_operand.hpp
+    pdp/cpu/onednn/convolutions.hpp
     pdp/cpu/onednn/kernels.hpp
     pdp/cpu/onednn/source.hpp)
 
 set(pdp_kernel_headers
+    pdp/cuda/kernels/convolve.cuh
     pdp/cuda/kernels/elementwise.cuh
     pdp/cuda/kernels/elementwise_loss.cuh
     pdp/cuda/kernels/launch.cuh
     pdp/cuda/kernels/loss.cuh
     pdp/cuda/kernels/map.cuh
     pdp/cuda/kernels/normalise.cuh
+    pdp/cuda/kernels/pool.cuh
     pdp/cuda/kernels/products.cuh
     pdp/cuda/kernels/reduce.cuh
     pdp/cuda/kernels/rows.cuh

@@ -8,6 +8,7 @@
 #include <pdp/cpu/source/activation.hpp>
 #include <pdp/cpu/source/cgroup.hpp>
 #include <pdp/cpu/source/convert.hpp>
+#include <pdp/cpu/source/convolve.hpp>
 #include <pdp/cpu/source/cpu.hpp>
 #include <pdp/cpu/source/drop.hpp>
 #include <pdp/cpu/source/gemm.hpp>
@@ -16,6 +17,7 @@
 #include <pdp/cpu/source/memory.hpp>
 #include <pdp/cpu/source/normalise.hpp>
 #include <pdp/cpu/source/parts.hpp>
+#include <pdp/cpu/source/pool.hpp>
 #include <pdp/cpu/source/rows.hpp>
 #include <pdp/cpu/source/tag.hpp>
 #include <pdp/engine/instances.hpp>
@@ -72,6 +74,15 @@ namespace pdp::cpu {
   template void normalise(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \
   template void normalise_backward_input(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, Matrix<const T>, Matrix<T>); \
   template void normalise_backward_weight(const Cpu&, const GroupNormalisation&, Matrix<const T>, Matrix<const T>, T*, T*, bool);       \
+  template void convolve(const Cpu&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                               \
+  template void convolve_backward_input(const Cpu&, const Convolution&, const T*, Matrix<const T>, Matrix<T>);                          \
+  template void convolve_backward_weight(const Cpu&, const Convolution&, Matrix<const T>, Matrix<const T>, T*, T*, bool);               \
+  template void max_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                       \
+  template void max_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>);            \
+  template void average_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                   \
+  template void average_pool(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                           \
+  template void average_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                          \
+  template void average_pool_backward(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                  \
   template void sum_of_squares(const Cpu&, Matrix<const T>, double*);                                                                   \
   template void copy(const Cpu&, Matrix<const T>, Matrix<T>);
 PDP_INSTANTIATE(float)

@@ -22,6 +22,7 @@
 #include <pdp/data/source/dataset.hpp>
 #include <pdp/data/source/gzip.hpp>
 #include <pdp/data/source/idx.hpp>
+#include <pdp/data/source/image_changes.hpp>
 #include <pdp/data/source/in_memory.hpp>
 #include <pdp/data/source/input.hpp>
 #include <pdp/data/source/loader.hpp>

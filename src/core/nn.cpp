@@ -14,9 +14,11 @@
 #include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/source/block.hpp>
 #include <pdp/nn/source/column_parallel.hpp>
+#include <pdp/nn/source/conv2d.hpp>
 #include <pdp/nn/source/divided.hpp>
 #include <pdp/nn/source/dropout.hpp>
 #include <pdp/nn/source/group_norm.hpp>
+#include <pdp/nn/source/image.hpp>
 #include <pdp/nn/source/initializer.hpp>
 #include <pdp/nn/source/layout.hpp>
 #include <pdp/nn/source/multilayer_perceptron.hpp>

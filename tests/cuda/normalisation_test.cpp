@@ -23,6 +23,7 @@
 
 #include "catch.hpp"
 #include "gpu.hpp"
+#include "numbers.hpp"
 #include "strategy/tasks.hpp"
 #include "support.hpp"
 
@@ -30,40 +31,11 @@ namespace cuda_normalisation_test {
 
 // Compares normalisation on a GPU with that on a CPU in float. Then trains a model with normalisation layers.
 
-using gpu::Copy;
+using gpu::Copy, gpu::exact, gpu::largest, gpu::rounded, gpu::rounding, gpu::widened;
 using pdp::BFloat16, pdp::Float16, pdp::Index, pdp::Matrix;
 using pdp::cpu::Cpu;
 
 namespace {
-
-/// The relative error of a value that is rounded to T, with room for sums in another order.
-template <class T>
-constexpr double rounding = std::same_as<T, float>      ? 1e-5
-                            : std::same_as<T, BFloat16> ? 1.0 / 128
-                                                        : 1.0 / 1024;
-
-template <class T>
-std::vector<T> rounded(const std::vector<float>& values) {
-  std::vector<T> all;
-  for (const float value : values) all.push_back(static_cast<T>(value));
-  return all;
-}
-template <class T>
-std::vector<float> widened(const std::vector<T>& values) {
-  return {values.begin(), values.end()};
-}
-/// Returns normal numbers that T represents exactly.
-template <class T>
-std::vector<float> exact(Index elements, int seed, float mean = 0) {
-  auto values = support::normal(elements, seed);
-  for (float& value : values) value = static_cast<float>(static_cast<T>(value + mean));
-  return values;
-}
-double largest(const std::vector<float>& values) {
-  double found = 1;
-  for (const float each : values) found = std::max(found, std::abs(static_cast<double>(each)));
-  return found;
-}
 
 /// Compares the three operations on both devices. The last value of each result is a guard, which must stay as it is.
 template <class T>

@@ -6,6 +6,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/activation.hpp>
 #include <pdp/cpu/convert.hpp>
+#include <pdp/cpu/convolve.hpp>
 #include <pdp/cpu/drop.hpp>
 #include <pdp/cpu/elementwise_loss.hpp>
 #include <pdp/cpu/gemm.hpp>
@@ -14,6 +15,7 @@
 #include <pdp/cpu/memory.hpp>
 #include <pdp/cpu/normalise.hpp>
 #include <pdp/cpu/parts.hpp>
+#include <pdp/cpu/pool.hpp>
 #include <pdp/cpu/rows.hpp>
 #include <pdp/cpu/tag.hpp>
 #include <pdp/cpu/update.hpp>

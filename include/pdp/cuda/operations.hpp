@@ -6,10 +6,12 @@
 
 #include <pdp/core/affine.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/convolution.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/group_normalisation.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/pass.hpp>
+#include <pdp/core/pooling.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cuda/handle.hpp>
@@ -59,6 +61,27 @@ void normalise_backward_input(const Device& device, const GroupNormalisation& ho
 template <Computed T>
 void normalise_backward_weight(const Device& device, const GroupNormalisation& how, Matrix<const T> x, Matrix<const T> gradient_y,
                                Accumulated<T>* gradient_weight, Accumulated<T>* gradient_bias, bool accumulate);
+template <Computed T>
+void convolve(const Device& device, const Convolution& how, Matrix<const T> x, const T* weight, const T* bias, Matrix<T> y);
+template <Computed T>
+void convolve_backward_input(const Device& device, const Convolution& how, const T* weight, Matrix<const T> gradient_y,
+                             Matrix<T> gradient_x);
+template <Computed T>
+void convolve_backward_weight(const Device& device, const Convolution& how, Matrix<const T> x, Matrix<const T> gradient_y,
+                              Accumulated<T>* gradient_weight, Accumulated<T>* gradient_bias, bool accumulate);
+template <Computed T>
+void max_pool(const Device& device, const Pooling& how, Matrix<const T> x, Matrix<T> y);
+template <Computed T>
+void max_pool_backward(const Device& device, const Pooling& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
+                       Matrix<T> gradient_x);
+template <Computed T>
+void average_pool(const Device& device, const Pooling& how, Matrix<const T> x, Matrix<T> y);
+template <Computed T>
+void average_pool(const Device& device, const AdaptivePooling& how, Matrix<const T> x, Matrix<T> y);
+template <Computed T>
+void average_pool_backward(const Device& device, const Pooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x);
+template <Computed T>
+void average_pool_backward(const Device& device, const AdaptivePooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 template <Computed T>
 void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out);
 template <Computed T>

@@ -12,11 +12,13 @@
 #include <pdp/cuda/detail/devices.hpp>
 #include <pdp/cuda/detail/state.hpp>
 #include <pdp/cuda/device.hpp>
+#include <pdp/cuda/kernels/convolve.cuh>
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/kernels/elementwise_loss.cuh>
 #include <pdp/cuda/kernels/loss.cuh>
 #include <pdp/cuda/kernels/map.cuh>
 #include <pdp/cuda/kernels/normalise.cuh>
+#include <pdp/cuda/kernels/pool.cuh>
 #include <pdp/cuda/kernels/products.cuh>
 #include <pdp/cuda/kernels/reduce.cuh>
 #include <pdp/cuda/kernels/sums.cuh>
@@ -213,88 +215,48 @@ Recording::~Recording() {
 /// Instantiates the operations for each element type that a model may compute in.
 namespace pdp::cuda {
 
-template void gemm(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
-template void gemm_nt(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
-template void gemm_tn(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>, bool);
-template void affine(const Device&, Matrix<const float>, Matrix<const float>, const float*, Matrix<float>, Activation);
-template void add_row(const Device&, const float*, Matrix<float>);
-template void sum_rows(const Device&, Matrix<const float>, float*, bool);
-template void relu(const Device&, Matrix<const float>, Matrix<float>);
-template void relu_backward(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
-template void hyperbolic_tangent(const Device&, Matrix<const float>, Matrix<float>);
-template void hyperbolic_tangent_backward(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
-template void drop(const Device&, const Pass&, float, Matrix<const float>, Matrix<float>);
-template void normalise(const Device&, const GroupNormalisation&, Matrix<const float>, const float*, const float*, Matrix<float>);
-template void normalise_backward_input(const Device&, const GroupNormalisation&, Matrix<const float>, const float*, Matrix<const float>,
-                                       Matrix<float>);
-template void normalise_backward_weight(const Device&, const GroupNormalisation&, Matrix<const float>, Matrix<const float>, float*, float*,
-                                        bool);
-template void add(const Device&, Matrix<const float>, Matrix<const float>, Matrix<float>);
-template void copy(const Device&, Matrix<const float>, Matrix<float>);
-template void softmax_cross_entropy(const Device&, Matrix<const float>, std::span<const std::int32_t>, const double*, Matrix<float>,
-                                    LossSums*, Index, double);
-template void softmax_part(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index, double);
-template void softmax_cross_entropy_of_parts(const Device&, Matrix<const float>, std::span<const std::int32_t>, Index, Matrix<const float>,
-                                             const double*, Matrix<float>, LossSums*, Index, double, Index);
-template void squared_error(const Device&, Matrix<const float>, Matrix<const float>, const double*, Matrix<float>, LossSums*, bool);
-template void fill_uniform(const Device&, random::Key, double, const random::Elements&, float*, Index);
+#define PDP_INSTANTIATE(T)                                                                                                                 \
+  template void gemm(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                    \
+  template void gemm_nt(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                 \
+  template void gemm_tn(const Device&, Matrix<const T>, Matrix<const T>, Matrix<float>, bool);                                             \
+  template void affine(const Device&, Matrix<const T>, Matrix<const T>, const T*, Matrix<T>, Activation);                                  \
+  template void add_row(const Device&, const T*, Matrix<T>);                                                                               \
+  template void sum_rows(const Device&, Matrix<const T>, float*, bool);                                                                    \
+  template void relu(const Device&, Matrix<const T>, Matrix<T>);                                                                           \
+  template void relu_backward(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                 \
+  template void hyperbolic_tangent(const Device&, Matrix<const T>, Matrix<T>);                                                             \
+  template void hyperbolic_tangent_backward(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                   \
+  template void drop(const Device&, const Pass&, float, Matrix<const T>, Matrix<T>);                                                       \
+  template void normalise(const Device&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \
+  template void normalise_backward_input(const Device&, const GroupNormalisation&, Matrix<const T>, const T*, Matrix<const T>, Matrix<T>); \
+  template void normalise_backward_weight(const Device&, const GroupNormalisation&, Matrix<const T>, Matrix<const T>, float*, float*,      \
+                                          bool);                                                                                           \
+  template void convolve(const Device&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                               \
+  template void convolve_backward_input(const Device&, const Convolution&, const T*, Matrix<const T>, Matrix<T>);                          \
+  template void convolve_backward_weight(const Device&, const Convolution&, Matrix<const T>, Matrix<const T>, float*, float*, bool);       \
+  template void max_pool(const Device&, const Pooling&, Matrix<const T>, Matrix<T>);                                                       \
+  template void max_pool_backward(const Device&, const Pooling&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>);            \
+  template void average_pool(const Device&, const Pooling&, Matrix<const T>, Matrix<T>);                                                   \
+  template void average_pool(const Device&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                           \
+  template void average_pool_backward(const Device&, const Pooling&, Matrix<const T>, Matrix<T>);                                          \
+  template void average_pool_backward(const Device&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                  \
+  template void add(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                           \
+  template void copy(const Device&, Matrix<const T>, Matrix<T>);                                                                           \
+  template void softmax_cross_entropy(const Device&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*,  \
+                                      Index, double);                                                                                      \
+  template void softmax_part(const Device&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index, double);   \
+  template void softmax_cross_entropy_of_parts(const Device&, Matrix<const T>, std::span<const std::int32_t>, Index, Matrix<const float>,  \
+                                               const double*, Matrix<T>, LossSums*, Index, double, Index);                                 \
+  template void squared_error(const Device&, Matrix<const T>, Matrix<const float>, const double*, Matrix<T>, LossSums*, bool);             \
+  template void fill_uniform(const Device&, random::Key, double, const random::Elements&, T*, Index)
+PDP_INSTANTIATE(float);
+PDP_INSTANTIATE(BFloat16);
+PDP_INSTANTIATE(Float16);
+#undef PDP_INSTANTIATE
 
-template void gemm(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>, bool);
-template void gemm_nt(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>, bool);
-template void gemm_tn(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<float>, bool);
-template void affine(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, const BFloat16*, Matrix<BFloat16>, Activation);
-template void add_row(const Device&, const BFloat16*, Matrix<BFloat16>);
-template void sum_rows(const Device&, Matrix<const BFloat16>, float*, bool);
-template void relu(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
-template void relu_backward(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>);
-template void hyperbolic_tangent(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
-template void hyperbolic_tangent_backward(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>);
-template void drop(const Device&, const Pass&, float, Matrix<const BFloat16>, Matrix<BFloat16>);
-template void normalise(const Device&, const GroupNormalisation&, Matrix<const BFloat16>, const BFloat16*, const BFloat16*,
-                        Matrix<BFloat16>);
-template void normalise_backward_input(const Device&, const GroupNormalisation&, Matrix<const BFloat16>, const BFloat16*,
-                                       Matrix<const BFloat16>, Matrix<BFloat16>);
-template void normalise_backward_weight(const Device&, const GroupNormalisation&, Matrix<const BFloat16>, Matrix<const BFloat16>, float*,
-                                        float*, bool);
-template void add(const Device&, Matrix<const BFloat16>, Matrix<const BFloat16>, Matrix<BFloat16>);
-template void copy(const Device&, Matrix<const BFloat16>, Matrix<BFloat16>);
 template void convert(const Device&, Matrix<const float>, Matrix<BFloat16>);
 template void convert(const Device&, Matrix<const BFloat16>, Matrix<float>);
-template void softmax_cross_entropy(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, const double*, Matrix<BFloat16>,
-                                    LossSums*, Index, double);
-template void softmax_part(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index,
-                           double);
-template void softmax_cross_entropy_of_parts(const Device&, Matrix<const BFloat16>, std::span<const std::int32_t>, Index,
-                                             Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*, Index, double, Index);
-template void squared_error(const Device&, Matrix<const BFloat16>, Matrix<const float>, const double*, Matrix<BFloat16>, LossSums*, bool);
-template void fill_uniform(const Device&, random::Key, double, const random::Elements&, BFloat16*, Index);
-
-template void gemm(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>, bool);
-template void gemm_nt(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>, bool);
-template void gemm_tn(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<float>, bool);
-template void affine(const Device&, Matrix<const Float16>, Matrix<const Float16>, const Float16*, Matrix<Float16>, Activation);
-template void add_row(const Device&, const Float16*, Matrix<Float16>);
-template void sum_rows(const Device&, Matrix<const Float16>, float*, bool);
-template void relu(const Device&, Matrix<const Float16>, Matrix<Float16>);
-template void relu_backward(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>);
-template void hyperbolic_tangent(const Device&, Matrix<const Float16>, Matrix<Float16>);
-template void hyperbolic_tangent_backward(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>);
-template void drop(const Device&, const Pass&, float, Matrix<const Float16>, Matrix<Float16>);
-template void normalise(const Device&, const GroupNormalisation&, Matrix<const Float16>, const Float16*, const Float16*, Matrix<Float16>);
-template void normalise_backward_input(const Device&, const GroupNormalisation&, Matrix<const Float16>, const Float16*,
-                                       Matrix<const Float16>, Matrix<Float16>);
-template void normalise_backward_weight(const Device&, const GroupNormalisation&, Matrix<const Float16>, Matrix<const Float16>, float*,
-                                        float*, bool);
-template void add(const Device&, Matrix<const Float16>, Matrix<const Float16>, Matrix<Float16>);
-template void copy(const Device&, Matrix<const Float16>, Matrix<Float16>);
 template void convert(const Device&, Matrix<const float>, Matrix<Float16>);
 template void convert(const Device&, Matrix<const Float16>, Matrix<float>);
-template void softmax_cross_entropy(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, const double*, Matrix<Float16>,
-                                    LossSums*, Index, double);
-template void softmax_part(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index, double);
-template void softmax_cross_entropy_of_parts(const Device&, Matrix<const Float16>, std::span<const std::int32_t>, Index,
-                                             Matrix<const float>, const double*, Matrix<Float16>, LossSums*, Index, double, Index);
-template void squared_error(const Device&, Matrix<const Float16>, Matrix<const float>, const double*, Matrix<Float16>, LossSums*, bool);
-template void fill_uniform(const Device&, random::Key, double, const random::Elements&, Float16*, Index);
 
 }  // namespace pdp::cuda

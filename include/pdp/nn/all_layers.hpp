@@ -3,11 +3,13 @@
 /// All layers, containers of layers and initial values.
 #include <pdp/nn/activations.hpp>
 #include <pdp/nn/column_parallel.hpp>
+#include <pdp/nn/conv2d.hpp>
 #include <pdp/nn/dropout.hpp>
 #include <pdp/nn/group_norm.hpp>
 #include <pdp/nn/layer_norm.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
+#include <pdp/nn/pool.hpp>
 #include <pdp/nn/repeat.hpp>
 #include <pdp/nn/residual.hpp>
 #include <pdp/nn/rms_norm.hpp>

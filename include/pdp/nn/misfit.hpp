@@ -12,6 +12,7 @@ struct Misfit {
   const char* of = nullptr;  // "channels"; null: the layer takes the samples
   Index expected = 0;
   Index found = 0;
+  bool is_least = false;  // whether it would also take a larger number
 
   [[nodiscard]] constexpr explicit operator bool() const { return of != nullptr; }
 };

@@ -58,6 +58,7 @@ struct Parameter {
   Initializer initializer{};
   Part row_part{}, col_part{};  // this part's rows and columns among those of the whole tensor
   bool is_buffer = false;       // not trained: the layer computes its changes (see State)
+  Shape row_shape{};            // of a row in a file, such as [channels, height, width] of a filter; unset: [cols]. Not if `transposed`
 
   [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
   [[nodiscard]] constexpr bool is_divided() const { return row_part.count > 1 || col_part.count > 1; }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// Definitions of the functions declared in product.hpp and parallel.hpp. Included by pdp/cpu/onednn.hpp, or by the library that CMake's
-/// target pdp::onednn links. The symbols are weak, so several sources of a program may hold them.
+/// Definitions of the functions declared in product.hpp, convolution.hpp and parallel.hpp. Included by pdp/cpu/onednn.hpp, or by the
+/// library that CMake's target pdp::onednn links. The symbols are weak, so several sources of a program may hold them.
 
 #if !__has_include(<oneapi/dnnl/dnnl.h>)
 #error "products by oneDNN need oneDNN 2 or newer (Debian: libdnnl-dev), and the CMake target pdp::onednn"
@@ -12,11 +12,14 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/cpu/onednn/convolution.hpp>
+#include <pdp/cpu/onednn/convolutions.hpp>
 #include <pdp/cpu/onednn/kernels.hpp>
 #include <pdp/cpu/onednn/parallel.hpp>
 #include <pdp/cpu/onednn/product.hpp>
@@ -80,7 +83,7 @@ class OpenMpThreads {
 
 }  // namespace detail
 
-// NOLINTBEGIN(misc-definitions-in-headers): they are weak, as declared in product.hpp and parallel.hpp, so several sources may hold them
+// NOLINTBEGIN(misc-definitions-in-headers): they are weak, as declared there, so several sources may hold them
 void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads) {
   const detail::OpenMpThreads given{threads};
   const auto plain = [&] {
@@ -101,6 +104,44 @@ void product(const Operand& left, const Operand& right, Matrix<float> c, Index d
   if (status != dnnl_success)
     throw Error{text("oneDNN failed to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
                      " (dnnl_status_t ", as_int(status), "); to use Eigen instead, do not link pdp::onednn")};
+}
+
+namespace detail {
+
+inline ConvolutionKernels& convolution_kernels() {
+  thread_local ConvolutionKernels kernels;  // thread_local, since a call has no state to keep them in
+  return kernels;
+}
+
+}  // namespace detail
+
+bool convolve(const Convolution& how, Index rows, const float* x, const float* weight, const float* bias, float* y, int threads) {
+  const detail::OpenMpThreads given{threads};
+  return detail::convolution_kernels().run({ConvolutionForm::Result::y, how, rows, bias != nullptr, given.count()},
+                                           std::array{x, weight, bias}, std::array{y});
+}
+
+bool convolve_backward_input(const Convolution& how, Index rows, const float* weight, const float* gradient_y, float* gradient_x,
+                             int threads) {
+  const detail::OpenMpThreads given{threads};
+  return detail::convolution_kernels().run({ConvolutionForm::Result::gradient_x, how, rows, false, given.count()},
+                                           std::array{weight, gradient_y}, std::array{gradient_x});
+}
+
+bool convolve_backward_weight(const Convolution& how, Index rows, const float* x, const float* gradient_y, float* gradient_weight,
+                              float* gradient_bias, bool accumulate, int threads) {
+  const detail::OpenMpThreads given{threads};
+  ConvolutionKernels& kernels = detail::convolution_kernels();
+  const ConvolutionForm form{ConvolutionForm::Result::gradient_weight, how, rows, gradient_bias != nullptr, given.count()};
+  const std::array inputs{x, gradient_y};
+  if (!accumulate) return kernels.run(form, inputs, std::array{gradient_weight, gradient_bias});
+  const Index weights = how.filters * how.depth();
+  float* const of_weight = kernels.floats(weights + how.filters);
+  float* const of_bias = of_weight + weights;
+  if (!kernels.run(form, inputs, std::array{of_weight, of_bias})) return false;
+  for (Index i = 0; i < weights; ++i) gradient_weight[i] += of_weight[i];
+  for (Index i = 0; gradient_bias != nullptr && i < how.filters; ++i) gradient_bias[i] += of_bias[i];
+  return true;
 }
 
 namespace detail {

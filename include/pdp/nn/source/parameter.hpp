@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -35,10 +37,11 @@ inline double normal_within(double most, random::Key key, Index element) {
 }
 
 /// Returns a matrix in the order of a file, whose rows or columns have the length `scale` and are at right angles: the first factor of the
-/// QR decomposition of normal numbers, with signs that make it uniformly distributed. A vector is a matrix of one column.
+/// QR decomposition of normal numbers, with signs that make it uniformly distributed. A vector is a matrix of one column, and a tensor
+/// of more dimensions one of as many rows as it has.
 inline std::vector<double> orthogonal_values(random::Key key, const std::vector<Index>& shape, double scale) {
   using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const Index rows = shape.front(), cols = shape.size() > 1 ? shape[1] : 1;
+  const Index rows = shape.front(), cols = std::accumulate(shape.begin() + 1, shape.end(), Index{1}, std::multiplies<>{});
   std::vector<double> values(as_size(rows * cols));
   random::fill_normal<double>(key, 0, values);
   const Eigen::Map<Rows> all{values.data(), rows, cols};
@@ -69,6 +72,11 @@ PDP_INLINE std::string Path::str() const {
 PDP_INLINE std::vector<Index> Parameter::file_shape() const {
   const Index all_rows = rows * row_part.count, all_cols = cols * col_part.count;
   if (cols == 0) return {all_rows};
+  if (row_shape.rank() > 0) {
+    std::vector<Index> shape{all_rows, row_shape[0] * col_part.count};
+    for (int axis = 1; axis < row_shape.rank(); ++axis) shape.push_back(row_shape[axis]);
+    return shape;
+  }
   return transposed ? std::vector<Index>{all_cols, all_rows} : std::vector<Index>{all_rows, all_cols};
 }
 PDP_INLINE std::vector<double> Parameter::initial_values(random::Key key, Index first, Index count) const {

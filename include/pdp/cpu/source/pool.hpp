@@ -1,0 +1,208 @@
+#pragma once
+
+/// Definitions for pdp/cpu/pool.hpp; see pdp/core/separate_compilation.hpp.
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/matrix.hpp>
+#include <pdp/core/pooling.hpp>
+#include <pdp/cpu/elementwise.hpp>
+#include <pdp/cpu/parts.hpp>
+#include <pdp/cpu/pool.hpp>
+#include <pdp/cpu/simd/simd.hpp>
+#include <pdp/cpu/tag.hpp>
+
+namespace pdp::cpu {
+
+namespace detail {
+
+/// Calls body(channel) for the channels of all rows, on all threads. `values`: of a channel.
+template <class Body>
+void for_each_channel(const Cpu& cpu, Index channels, Index values, const Body& body) {
+  in_parts(cpu, channels, least_costly_part / std::max<Index>(values, 1) + 1, [&](Index begin, Index end) {
+    with_simd(cpu.simd(), [=]<Simd S>() {
+      for (Index channel = begin; channel < end; ++channel) body(channel);
+    });
+  });
+}
+
+/// A run of windows of one row of windows, with the position of one of their values in the channel. Window first + i has it at
+/// position + i * stride.
+struct WindowRun {
+  Index first, count, position, stride;
+};
+
+/// Calls visit(run) for windows first_window to end_window - 1 of row `row` of windows, for each position of a window in turn. Leaves out
+/// positions outside the image. The innermost loops of pooling run over the windows of such a run, so that the compiler may compute several
+/// at a time.
+template <class Visit>
+[[gnu::always_inline]] inline void for_each_window_run(const Pooling& how, Index row, Index first_window, Index end_window,
+                                                       const Visit& visit) {
+  for (Index i = 0; i < how.vertical.size; ++i) {
+    const Index y = how.vertical.position(row, i);
+    if (!how.vertical.is_inside(y)) continue;
+    for (Index j = 0; j < how.horizontal.size; ++j) {
+      const Range inside = how.horizontal.inside(j);
+      const Index first = std::max(inside.first, first_window), end = std::min(inside.end, end_window);
+      if (first < end)
+        visit(WindowRun{first, end - first, y * how.horizontal.extent + how.horizontal.position(first, j), how.horizontal.stride});
+    }
+  }
+}
+
+/// Calls body(i) for i from 0 to count - 1 and the position i * stride. The stride is a constant for the usual ones.
+template <class Body>
+[[gnu::always_inline]] inline void for_each_in_run(const WindowRun& run, const Body& body) {
+  if (run.stride == 1)
+    for (Index i = 0; i < run.count; ++i) body(i, i);
+  else if (run.stride == 2)
+    for (Index i = 0; i < run.count; ++i) body(i, 2 * i);
+  else
+    for (Index i = 0; i < run.count; ++i) body(i, i * run.stride);
+}
+
+/// Returns the number of positions over which a window's mean is.
+[[gnu::always_inline]] inline Index divisor(const Pooling& how, Index row, Index column) {
+  if (how.counts_padding) return how.vertical.size * how.horizontal.size;
+  Index rows = 0, columns = 0;
+  for (Index i = 0; i < how.vertical.size; ++i) rows += how.vertical.is_inside(how.vertical.position(row, i)) ? 1 : 0;
+  for (Index j = 0; j < how.horizontal.size; ++j) columns += how.horizontal.is_inside(how.horizontal.position(column, j)) ? 1 : 0;
+  return std::max<Index>(rows * columns, 1);
+}
+
+/// Copies the gradients of windows, a few at a time, and calls visit(row, first, end, copy) with the copy of those of windows first to end
+/// - 1 of a row.
+template <class T, class Visit>
+[[gnu::always_inline]] inline void with_gradients(const Pooling& how, const T* gradient_y, const Visit& visit) {
+  constexpr Index most = 256;
+  std::array<T, as_size(most)> copy;
+  const Index rows = how.vertical.count(), columns = how.horizontal.count();
+  for (Index row = 0; row < rows; ++row)
+    for (Index first = 0; first < columns; first += most) {
+      const Index end = std::min(columns, first + most);
+      std::copy_n(gradient_y + row * columns + first, end - first, copy.data());
+      visit(row, first, end, copy.data());
+    }
+}
+
+}  // namespace detail
+
+template <class T>
+void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y) {
+  detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
+    const T* const image = x.data + channel * how.positions();
+    T* const to = y.data + channel * how.windows();
+    const Index columns = how.horizontal.count();
+    std::fill_n(to, how.windows(), -std::numeric_limits<T>::infinity());
+    for (Index row = 0; row < how.vertical.count(); ++row)
+      detail::for_each_window_run(how, row, 0, columns, [=](const detail::WindowRun& run) {
+        const T* const from = image + run.position;
+        T* const largest = to + row * columns + run.first;
+        detail::for_each_in_run(run, [=](Index i, Index at) {
+          const T value = from[at];
+          largest[i] = value > largest[i] || value != value ? value : largest[i];  // NaN stays
+        });
+      });
+  });
+}
+
+template <class T>
+void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
+                       Matrix<T> gradient_x) {
+  detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
+    const T* const image = x.data + channel * how.positions();
+    const T* const largest = y.data + channel * how.windows();
+    T* const to = gradient_x.data + channel * how.positions();
+    std::fill_n(to, how.positions(), T{});
+    detail::with_gradients(how, gradient_y.data + channel * how.windows(), [=](Index row, Index first, Index end, T* left) {
+      detail::for_each_window_run(how, row, first, end, [=](const detail::WindowRun& run) {
+        const T *const from = image + run.position, *const of_window = largest + row * how.horizontal.count() + run.first;
+        T *const gradient = to + run.position, *const rest = left + (run.first - first);
+        detail::for_each_in_run(run, [=](Index i, Index at) {
+          const bool is_largest = !(from[at] < of_window[i]);
+          gradient[at] += is_largest ? rest[i] : T{};
+          rest[i] = is_largest ? T{} : rest[i];  // a window's gradient goes to one value
+        });
+      });
+    });
+  });
+}
+
+template <class T>
+void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y) {
+  detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
+    const T* const image = x.data + channel * how.positions();
+    T* const to = y.data + channel * how.windows();
+    const Index columns = how.horizontal.count();
+    std::fill_n(to, how.windows(), T{});
+    for (Index row = 0; row < how.vertical.count(); ++row) {
+      detail::for_each_window_run(how, row, 0, columns, [=](const detail::WindowRun& run) {
+        const T* const from = image + run.position;
+        T* const sum = to + row * columns + run.first;
+        detail::for_each_in_run(run, [=](Index i, Index at) { sum[i] += from[at]; });
+      });
+      for (Index column = 0; column < columns; ++column) to[row * columns + column] /= static_cast<T>(detail::divisor(how, row, column));
+    }
+  });
+}
+
+template <class T>
+void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
+  detail::for_each_channel(cpu, gradient_x.rows * how.channels, how.positions(), [=](Index channel) {
+    T* const to = gradient_x.data + channel * how.positions();
+    std::fill_n(to, how.positions(), T{});
+    detail::with_gradients(how, gradient_y.data + channel * how.windows(), [=](Index row, Index first, Index end, T* terms) {
+      for (Index column = first; column < end; ++column) terms[column - first] /= static_cast<T>(detail::divisor(how, row, column));
+      detail::for_each_window_run(how, row, first, end, [=](const detail::WindowRun& run) {
+        T* const gradient = to + run.position;
+        const T* const term = terms + (run.first - first);
+        detail::for_each_in_run(run, [=](Index i, Index at) { gradient[at] += term[i]; });
+      });
+    });
+  });
+}
+
+namespace detail {
+
+/// Calls visit(window, rows, columns) for the windows of a channel, in order.
+template <class Visit>
+[[gnu::always_inline]] inline void for_each_window(const AdaptivePooling& how, const Visit& visit) {
+  for (Index row = 0; row < how.vertical.count; ++row)
+    for (Index column = 0; column < how.horizontal.count; ++column)
+      visit(row * how.horizontal.count + column, how.vertical[row], how.horizontal[column]);
+}
+
+}  // namespace detail
+
+template <class T>
+void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> x, Matrix<T> y) {
+  detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
+    const T* const image = x.data + channel * how.positions();
+    T* const to = y.data + channel * how.windows();
+    detail::for_each_window(how, [=](Index window, const Range& rows, const Range& columns) {
+      T sum{};
+      for (Index row = rows.first; row < rows.end; ++row)
+        for (Index column = columns.first; column < columns.end; ++column) sum += image[row * how.horizontal.extent + column];
+      to[window] = sum / static_cast<T>((rows.end - rows.first) * (columns.end - columns.first));
+    });
+  });
+}
+
+template <class T>
+void average_pool_backward(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
+  detail::for_each_channel(cpu, gradient_x.rows * how.channels, how.positions(), [=](Index channel) {
+    const T* const gradient = gradient_y.data + channel * how.windows();
+    T* const to = gradient_x.data + channel * how.positions();
+    std::fill_n(to, how.positions(), T{});
+    detail::for_each_window(how, [=](Index window, const Range& rows, const Range& columns) {
+      const T term = gradient[window] / static_cast<T>((rows.end - rows.first) * (columns.end - columns.first));
+      for (Index row = rows.first; row < rows.end; ++row)
+        for (Index column = columns.first; column < columns.end; ++column) to[row * how.horizontal.extent + column] += term;
+    });
+  });
+}
+
+}  // namespace pdp::cpu
