@@ -228,6 +228,7 @@ set(pdp_headers
     pdp/data/element_type.hpp
     pdp/data/gzip.hpp
     pdp/data/idx.hpp
+    pdp/data/image_changes.hpp
     pdp/data/in_memory.hpp
     pdp/data/input.hpp
     pdp/data/loader.hpp
@@ -239,6 +240,7 @@ set(pdp_headers
     pdp/data/part_batches.hpp
     pdp/data/part_sampler.hpp
     pdp/data/per_rank.hpp
+    pdp/data/random_crop.hpp
     pdp/data/replace_file.hpp
     pdp/data/safetensors_events.hpp
     pdp/data/safetensors_header.hpp
@@ -250,6 +252,7 @@ set(pdp_headers
     pdp/data/source/dataset.hpp
     pdp/data/source/gzip.hpp
     pdp/data/source/idx.hpp
+    pdp/data/source/image_changes.hpp
     pdp/data/source/in_memory.hpp
     pdp/data/source/input.hpp
     pdp/data/source/loader.hpp

@@ -1,32 +1,15 @@
 // The program of docs/how-to/augment.md. It trains on 1,000 handwritten digits
 // as they are, and on digits that move and get noise in each epoch: augment
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <span>
 
 #include <pdp/comm/hierarchical.hpp>
 #include <pdp/data/augmented.hpp>
+#include <pdp/data/image_changes.hpp>
 #include <pdp/pdp.hpp>
 
 namespace nn = pdp::nn;
-
-// [shift]
-/// Moves an image of 28 x 28 pixels by up to two pixels in each direction.
-void shift(pdp::random::Key key, std::span<float> image) {
-  pdp::random::Stream stream{key};
-  const int down = static_cast<int>(stream.below(5)) - 2;
-  const int right = static_cast<int>(stream.below(5)) - 2;
-  std::array<float, 784> from{};
-  std::ranges::copy(image, from.begin());
-  std::ranges::fill(image, from[0]);  // the background
-  for (int row = std::max(0, down); row < std::min(28, 28 + down); ++row)
-    for (int col = std::max(0, right); col < std::min(28, 28 + right); ++col)
-      image[pdp::as_size(28 * row + col)] =
-          from[pdp::as_size(28 * (row - down) + col - right)];
-}
-// [shift]
 
 // [noise]
 /// Adds normal noise to each value.
@@ -54,6 +37,8 @@ int main(int argc, char** argv) {
     };
     pdp::print(world, "accuracy {:.2f}", accuracy_after(train));
     // [augmented]
+    const pdp::data::RandomShift shift{train.sample_shape(), 2,
+                                       train.background};
     const pdp::data::Augmented moving{train, shift};
     const pdp::data::Augmented noisy{moving, add_noise};
     // [augmented]

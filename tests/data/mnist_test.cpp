@@ -56,7 +56,7 @@ TEST_CASE("Mnist splits the shipped 10,000 digits into 9,000 and 1,000 in file o
   const data::Mnist digits{real_digits()};
   CHECK(digits.train().size() == 9'000);
   CHECK(digits.test().size() == 1'000);
-  CHECK(digits.train().sample_shape() == pdp::Shape{784});
+  CHECK(digits.train().sample_shape() == pdp::Shape{1, 28, 28});
   CHECK(digits.train().target_shape() == pdp::Shape{1});
 
   const auto first = gather(digits.train(), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});

@@ -12,20 +12,22 @@
 
 namespace pdp::data {
 
-/// Handwritten digits of MNIST: 784 values each (28 rows of 28) and a class number from 0 to 9. Copies share the memory.
+/// Handwritten digits of MNIST: images of shape [1, 28, 28], each with a class number from 0 to 9. Copies share the memory.
 ///
 /// A value is (byte / 255 - 0.1307) / 0.3081, with the usual mean and standard deviation of MNIST's training set.
 class Digits {
  public:
   using Target = std::int32_t;
-  static constexpr Index pixels = 784;
+  static constexpr Index side = 28, pixels = side * side;
   static constexpr int classes = 10;
+  static constexpr float mean = 0.1307f, deviation = 0.3081f;
+  static constexpr float background = (0.0f - mean) / deviation;  // the value of a byte of 0
 
   /// Reads two IDX files. Throws FileError if they do not hold 28 x 28 images and a label from 0 to 9 for each image.
   Digits(const std::filesystem::path& images_file, const std::filesystem::path& labels_file);
 
   [[nodiscard]] Index size() const { return size_; }
-  [[nodiscard]] Shape sample_shape() const { return Shape{pixels}; }
+  [[nodiscard]] Shape sample_shape() const { return Shape{1, side, side}; }
   [[nodiscard]] Shape target_shape() const { return Shape{1}; }
 
   /// Copies samples as described by the concept Dataset, with normalised values.

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <bit>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/pooling.hpp>
 #include <pdp/cpu/elementwise.hpp>
@@ -35,23 +36,39 @@ struct WindowRun {
   Index first, count, position, stride;
 };
 
-/// Calls visit(run) for windows first_window to end_window - 1 of row `row` of windows, for each position of a window in turn. Leaves out
-/// positions outside the image. The innermost loops of pooling run over the windows of such a run, so that the compiler may compute several
-/// at a time.
-template <class Visit>
-[[gnu::always_inline]] inline void for_each_window_run(const Pooling& how, Index row, Index first_window, Index end_window,
-                                                       const Visit& visit) {
-  for (Index i = 0; i < how.vertical.size; ++i) {
-    const Index y = how.vertical.position(row, i);
-    if (!how.vertical.is_inside(y)) continue;
-    for (Index j = 0; j < how.horizontal.size; ++j) {
-      const Range inside = how.horizontal.inside(j);
-      const Index first = std::max(inside.first, first_window), end = std::min(inside.end, end_window);
-      if (first < end)
-        visit(WindowRun{first, end - first, y * how.horizontal.extent + how.horizontal.position(first, j), how.horizontal.stride});
+/// The windows of a channel, with all that takes a division computed once.
+class ChannelWindows {
+ public:
+  explicit ChannelWindows(const Pooling& how) : how_{how}, rows_{how.vertical.count()}, columns_{how.horizontal.count()} {
+    for (Index j = 0; j < std::min(most, how.horizontal.size); ++j) inside_[as_size(j)] = how.horizontal.inside(j);
+  }
+  [[nodiscard]] Index rows() const { return rows_; }
+  [[nodiscard]] Index columns() const { return columns_; }
+
+  /// Calls visit(run) for windows first_window to end_window - 1 of row `row` of windows, for each position of a window in turn. Leaves out
+  /// positions outside the image. The innermost loops of pooling run over the windows of such a run, so that the compiler may compute
+  /// several at a time.
+  template <class Visit>
+  [[gnu::always_inline]] void for_each_run(Index row, Index first_window, Index end_window, const Visit& visit) const {
+    for (Index i = 0; i < how_.vertical.size; ++i) {
+      const Index y = how_.vertical.position(row, i);
+      if (!how_.vertical.is_inside(y)) continue;
+      for (Index j = 0; j < how_.horizontal.size; ++j) {
+        const Range inside = j < most ? inside_[as_size(j)] : how_.horizontal.inside(j);
+        const Index first = std::max(inside.first, first_window), end = std::min(inside.end, end_window);
+        if (first < end)
+          visit(WindowRun{first, end - first, y * how_.horizontal.extent + how_.horizontal.position(first, j), how_.horizontal.stride});
+      }
     }
   }
-}
+
+ private:
+  static constexpr Index most = 16;
+
+  Pooling how_;
+  Index rows_, columns_;
+  std::array<Range, as_size(most)> inside_{};  // the windows whose position j is in the image
+};
 
 /// Calls body(i) for i from 0 to count - 1 and the position i * stride. The stride is a constant for the usual ones.
 template <class Body>
@@ -62,6 +79,19 @@ template <class Body>
     for (Index i = 0; i < run.count; ++i) body(i, 2 * i);
   else
     for (Index i = 0; i < run.count; ++i) body(i, i * run.stride);
+}
+
+/// Returns the larger of two numbers; NaN if one of them is. Without a branch, which processors would often predict wrongly.
+template <class T>
+[[gnu::always_inline]] inline T larger(T a, T b) {
+  const T found = a > b ? a : b;  // b if one of them is NaN
+  return is_nan(a) ? a : found;
+}
+/// Returns the value if a condition holds, and 0 otherwise. Without a branch, too.
+template <class T>
+[[gnu::always_inline]] inline T value_if(bool condition, T value) {
+  using Bits = decltype(bits_of(value));
+  return std::bit_cast<T>(static_cast<Bits>(bits_of(value) & (Bits{} - static_cast<Bits>(condition))));
 }
 
 /// Returns the number of positions over which a window's mean is.
@@ -76,14 +106,13 @@ template <class Body>
 /// Copies the gradients of windows, a few at a time, and calls visit(row, first, end, copy) with the copy of those of windows first to end
 /// - 1 of a row.
 template <class T, class Visit>
-[[gnu::always_inline]] inline void with_gradients(const Pooling& how, const T* gradient_y, const Visit& visit) {
+[[gnu::always_inline]] inline void with_gradients(const ChannelWindows& windows, const T* gradient_y, const Visit& visit) {
   constexpr Index most = 256;
   std::array<T, as_size(most)> copy;
-  const Index rows = how.vertical.count(), columns = how.horizontal.count();
-  for (Index row = 0; row < rows; ++row)
-    for (Index first = 0; first < columns; first += most) {
-      const Index end = std::min(columns, first + most);
-      std::copy_n(gradient_y + row * columns + first, end - first, copy.data());
+  for (Index row = 0; row < windows.rows(); ++row)
+    for (Index first = 0; first < windows.columns(); first += most) {
+      const Index end = std::min(windows.columns(), first + most);
+      std::copy_n(gradient_y + row * windows.columns() + first, end - first, copy.data());
       visit(row, first, end, copy.data());
     }
 }
@@ -92,19 +121,17 @@ template <class T, class Visit>
 
 template <class T>
 void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y) {
+  const detail::ChannelWindows windows{how};
   detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
+    const Index rows = windows.rows(), columns = windows.columns();
     const T* const image = x.data + channel * how.positions();
-    T* const to = y.data + channel * how.windows();
-    const Index columns = how.horizontal.count();
-    std::fill_n(to, how.windows(), -std::numeric_limits<T>::infinity());
-    for (Index row = 0; row < how.vertical.count(); ++row)
-      detail::for_each_window_run(how, row, 0, columns, [=](const detail::WindowRun& run) {
-        const T* const from = image + run.position;
-        T* const largest = to + row * columns + run.first;
-        detail::for_each_in_run(run, [=](Index i, Index at) {
-          const T value = from[at];
-          largest[i] = value > largest[i] || value != value ? value : largest[i];  // NaN stays
-        });
+    T* const to = y.data + channel * rows * columns;
+    std::fill_n(to, rows * columns, -positive_infinity<T>());
+    for (Index row = 0; row < rows; ++row)
+      windows.for_each_run(row, 0, columns, [=](const detail::WindowRun& run) {
+        const T* __restrict const from = image + run.position;
+        T* __restrict const largest = to + row * columns + run.first;
+        detail::for_each_in_run(run, [=](Index i, Index at) { largest[i] = detail::larger(largest[i], from[at]); });
       });
   });
 }
@@ -112,19 +139,22 @@ void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y
 template <class T>
 void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
                        Matrix<T> gradient_x) {
+  const detail::ChannelWindows windows{how};
   detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
+    const Index columns = windows.columns(), place = channel * windows.rows() * columns;
     const T* const image = x.data + channel * how.positions();
-    const T* const largest = y.data + channel * how.windows();
+    const T* const largest = y.data + place;
     T* const to = gradient_x.data + channel * how.positions();
     std::fill_n(to, how.positions(), T{});
-    detail::with_gradients(how, gradient_y.data + channel * how.windows(), [=](Index row, Index first, Index end, T* left) {
-      detail::for_each_window_run(how, row, first, end, [=](const detail::WindowRun& run) {
-        const T *const from = image + run.position, *const of_window = largest + row * how.horizontal.count() + run.first;
-        T *const gradient = to + run.position, *const rest = left + (run.first - first);
+    detail::with_gradients(windows, gradient_y.data + place, [&](Index row, Index first, Index end, T* left) {
+      windows.for_each_run(row, first, end, [=](const detail::WindowRun& run) {
+        const T *__restrict const from = image + run.position, *__restrict const of_window = largest + row * columns + run.first;
+        T *__restrict const gradient = to + run.position, *__restrict const rest = left + (run.first - first);
         detail::for_each_in_run(run, [=](Index i, Index at) {
+          const T all = rest[i];
           const bool is_largest = !(from[at] < of_window[i]);
-          gradient[at] += is_largest ? rest[i] : T{};
-          rest[i] = is_largest ? T{} : rest[i];  // a window's gradient goes to one value
+          gradient[at] += detail::value_if(is_largest, all);
+          rest[i] = detail::value_if(!is_largest, all);  // a window's gradient goes to one value
         });
       });
     });
@@ -133,13 +163,14 @@ void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Ma
 
 template <class T>
 void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y) {
+  const detail::ChannelWindows windows{how};
   detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
+    const Index rows = windows.rows(), columns = windows.columns();
     const T* const image = x.data + channel * how.positions();
-    T* const to = y.data + channel * how.windows();
-    const Index columns = how.horizontal.count();
-    std::fill_n(to, how.windows(), T{});
-    for (Index row = 0; row < how.vertical.count(); ++row) {
-      detail::for_each_window_run(how, row, 0, columns, [=](const detail::WindowRun& run) {
+    T* const to = y.data + channel * rows * columns;
+    std::fill_n(to, rows * columns, T{});
+    for (Index row = 0; row < rows; ++row) {
+      windows.for_each_run(row, 0, columns, [=](const detail::WindowRun& run) {
         const T* const from = image + run.position;
         T* const sum = to + row * columns + run.first;
         detail::for_each_in_run(run, [=](Index i, Index at) { sum[i] += from[at]; });
@@ -151,12 +182,14 @@ void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<
 
 template <class T>
 void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
+  const detail::ChannelWindows windows{how};
   detail::for_each_channel(cpu, gradient_x.rows * how.channels, how.positions(), [=](Index channel) {
     T* const to = gradient_x.data + channel * how.positions();
     std::fill_n(to, how.positions(), T{});
-    detail::with_gradients(how, gradient_y.data + channel * how.windows(), [=](Index row, Index first, Index end, T* terms) {
+    const T* const gradients = gradient_y.data + channel * windows.rows() * windows.columns();
+    detail::with_gradients(windows, gradients, [&](Index row, Index first, Index end, T* terms) {
       for (Index column = first; column < end; ++column) terms[column - first] /= static_cast<T>(detail::divisor(how, row, column));
-      detail::for_each_window_run(how, row, first, end, [=](const detail::WindowRun& run) {
+      windows.for_each_run(row, first, end, [=](const detail::WindowRun& run) {
         T* const gradient = to + run.position;
         const T* const term = terms + (run.first - first);
         detail::for_each_in_run(run, [=](Index i, Index at) { gradient[at] += term[i]; });

@@ -28,7 +28,8 @@ namespace detail::mnist {
 
 inline constexpr std::array<float, 256> normalised = [] {
   std::array<float, 256> values{};
-  for (std::size_t byte = 0; byte < values.size(); ++byte) values[byte] = (static_cast<float>(byte) / 255.0f - 0.1307f) / 0.3081f;
+  for (std::size_t byte = 0; byte < values.size(); ++byte)
+    values[byte] = (static_cast<float>(byte) / 255.0f - Digits::mean) / Digits::deviation;
   return values;
 }();
 
