@@ -399,7 +399,9 @@ set(pdp_headers
     pdp/nn/activations.hpp
     pdp/nn/all_layers.hpp
     pdp/nn/block.hpp
+    pdp/nn/branches.hpp
     pdp/nn/column_parallel.hpp
+    pdp/nn/concat.hpp
     pdp/nn/conv2d.hpp
     pdp/nn/divided.hpp
     pdp/nn/dropout.hpp
@@ -408,6 +410,7 @@ set(pdp_headers
     pdp/nn/group_norm.hpp
     pdp/nn/image.hpp
     pdp/nn/initializer.hpp
+    pdp/nn/inner_block.hpp
     pdp/nn/layer.hpp
     pdp/nn/layer_info.hpp
     pdp/nn/layer_norm.hpp
@@ -430,6 +433,7 @@ set(pdp_headers
     pdp/nn/sequential.hpp
     pdp/nn/source/block.hpp
     pdp/nn/source/column_parallel.hpp
+    pdp/nn/source/concat.hpp
     pdp/nn/source/conv2d.hpp
     pdp/nn/source/divided.hpp
     pdp/nn/source/dropout.hpp
@@ -441,8 +445,10 @@ set(pdp_headers
     pdp/nn/source/outline.hpp
     pdp/nn/source/parameter.hpp
     pdp/nn/source/residual.hpp
+    pdp/nn/source/sum.hpp
     pdp/nn/stage.hpp
     pdp/nn/stage_parameters.hpp
+    pdp/nn/sum.hpp
     pdp/optim/adam.hpp
     pdp/optim/add_change.hpp
     pdp/optim/averaged.hpp

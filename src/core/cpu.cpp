@@ -84,6 +84,7 @@ namespace pdp::cpu {
   template void average_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                          \
   template void average_pool_backward(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                  \
   template void sum_of_squares(const Cpu&, Matrix<const T>, double*);                                                                   \
+  template void copy_columns(const Cpu&, Matrix<const T>, Index, Matrix<T>, Index, Index);                                              \
   template void copy(const Cpu&, Matrix<const T>, Matrix<T>);
 PDP_INSTANTIATE(float)
 PDP_INSTANTIATE(double)

@@ -14,6 +14,7 @@
 #include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/source/block.hpp>
 #include <pdp/nn/source/column_parallel.hpp>
+#include <pdp/nn/source/concat.hpp>
 #include <pdp/nn/source/conv2d.hpp>
 #include <pdp/nn/source/divided.hpp>
 #include <pdp/nn/source/dropout.hpp>
@@ -25,6 +26,7 @@
 #include <pdp/nn/source/outline.hpp>
 #include <pdp/nn/source/parameter.hpp>
 #include <pdp/nn/source/residual.hpp>
+#include <pdp/nn/source/sum.hpp>
 
 namespace pdp::nn {
 

@@ -26,6 +26,10 @@ void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum);
 template <class T>
 void copy(const Cpu&, Matrix<const T> from, Matrix<T> to);
 
+/// Copies `columns` columns of each row, from column `first` of `from` to column `to_first` of `to`.
+template <class T>
+void copy_columns(const Cpu&, Matrix<const T> from, Index first, Matrix<T> to, Index to_first, Index columns);
+
 }  // namespace pdp::cpu
 
 #ifndef PDP_SEPARATE_CORE

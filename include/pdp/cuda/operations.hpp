@@ -87,6 +87,8 @@ void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matr
 template <Computed T>
 void copy(const Device& device, Matrix<const T> from, Matrix<T> to);
 template <Computed T>
+void copy_columns(const Device& device, Matrix<const T> from, Index first, Matrix<T> to, Index to_first, Index columns);
+template <Computed T>
 void convert(const Device& device, Matrix<const float> from, Matrix<T> to) requires(sizeof(T) == 2);
 template <Computed T>
 void convert(const Device& device, Matrix<const T> from, Matrix<float> to) requires(sizeof(T) == 2);

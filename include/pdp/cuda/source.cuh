@@ -242,6 +242,7 @@ namespace pdp::cuda {
   template void average_pool_backward(const Device&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                  \
   template void add(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                           \
   template void copy(const Device&, Matrix<const T>, Matrix<T>);                                                                           \
+  template void copy_columns(const Device&, Matrix<const T>, Index, Matrix<T>, Index, Index);                                              \
   template void softmax_cross_entropy(const Device&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*,  \
                                       Index, double);                                                                                      \
   template void softmax_part(const Device&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index, double);   \

@@ -3,6 +3,7 @@
 /// All layers, containers of layers and initial values.
 #include <pdp/nn/activations.hpp>
 #include <pdp/nn/column_parallel.hpp>
+#include <pdp/nn/concat.hpp>
 #include <pdp/nn/conv2d.hpp>
 #include <pdp/nn/dropout.hpp>
 #include <pdp/nn/group_norm.hpp>
@@ -15,3 +16,4 @@
 #include <pdp/nn/rms_norm.hpp>
 #include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/sequential.hpp>
+#include <pdp/nn/sum.hpp>

@@ -4,7 +4,7 @@
 #include <pdp/core/windows.hpp>
 #include <pdp/nn/misfit.hpp>
 
-/// What layers of images have in common. The shape of an image is [channels, height, width].
+/// The parts that layers of images have in common. The shape of an image is [channels, height, width].
 namespace pdp::nn {
 
 /// A number for each of the two axes of an image. A single number is for both.

@@ -96,4 +96,9 @@ void copy(const Cpu&, Matrix<const T> from, Matrix<T> to) {
   std::copy_n(from.data, from.size(), to.data);
 }
 
+template <class T>
+void copy_columns(const Cpu&, Matrix<const T> from, Index first, Matrix<T> to, Index to_first, Index columns) {
+  for (Index row = 0; row < from.rows; ++row) std::copy_n(from.row(row) + first, columns, to.row(row) + to_first);
+}
+
 }  // namespace pdp::cpu

@@ -5,8 +5,8 @@
 #include <pdp/core/convolution.hpp>
 #include <pdp/cuda/kernels/elementwise.cuh>
 
-/// Convolutions as products of matrices whose elements are found where they are, in images and weights ("implicit GEMM"): no matrix of
-/// windows is ever in memory.
+/// Convolutions as products of matrices whose elements are read from images and weights as they are ("implicit GEMM"): no matrix of windows
+/// is ever in memory.
 namespace pdp::cuda {
 
 namespace kernel {

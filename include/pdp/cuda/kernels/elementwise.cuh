@@ -74,6 +74,13 @@ struct AddRow {
   Index cols;
   __device__ void operator()(Index i) const { rows[i] = static_cast<T>(as_float(rows[i]) + as_float(row[i % cols])); }
 };
+template <class T>
+struct CopyColumns {
+  const T* from;
+  T* to;
+  Index from_cols, to_cols, columns;
+  __device__ void operator()(Index i) const { to[i / columns * to_cols + i % columns] = from[i / columns * from_cols + i % columns]; }
+};
 template <class From, class To>
 struct Convert {
   const From* from;
@@ -138,6 +145,11 @@ void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matr
 template <Computed T>
 void add_row(const Device& device, const T* row, Matrix<T> rows) {
   for_each_element(device, stored(rows).size(), kernel::AddRow<Stored<T>>{stored(row), stored(rows.data), rows.cols});
+}
+template <Computed T>
+void copy_columns(const Device& device, Matrix<const T> from, Index first, Matrix<T> to, Index to_first, Index columns) {
+  for_each_element(device, from.rows * columns,
+                   kernel::CopyColumns<Stored<T>>{stored(from.data) + first, stored(to.data) + to_first, from.cols, to.cols, columns});
 }
 template <Computed T>
 void convert(const Device& device, Matrix<const float> from, Matrix<T> to) requires(sizeof(T) == 2) {

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include <pdp/core/cast.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/nn/branches.hpp>
+
+namespace pdp::nn {
+
+namespace detail {
+
+// Not constexpr on purpose, as in block.hpp.
+[[noreturn]] void the_branches_of_a_concat_give_shapes_that_do_not_fit(const Shape& first, const Shape& other, Index number, bool is_first);
+
+}  // namespace detail
+
+/// The dimension along which Concat joins samples: the first one, such as the channels of images, or the last one.
+enum class JoinedDimension { first, last };
+
+/// The outputs of several blocks for the same input, side by side. All dimensions but the joined one must be equal. As of nn::Sum, a
+/// schedule sees it as one layer, and parameters have the names of the blocks in a PyTorch ModuleList.
+///
+///   nn::Concat{nn::Conv2d{16, 8, 1}, nn::Conv2d{16, 24, 3, {.padding = 1}}}          [16, h, w] -> [32, h, w]
+///   nn::Concat{nn::JoinedDimension::last, nn::Linear{8, 4}, nn::Linear{8, 6}}        [..., 8] -> [..., 10]
+///
+/// Throws ShapeError if the shapes do not fit; in a constant, this is a compile error.
+template <class... B>
+class Concat {
+ public:
+  static constexpr const char* name = "Concat";
+  using forgets_output = Concat;
+  using Inner = LeafTypes<B...>;
+  static constexpr bool uses_row_numbers = any_uses_row_numbers<Inner>;
+
+  constexpr explicit Concat(B... blocks) : Concat{JoinedDimension::first, std::move(blocks)...} {}
+  constexpr explicit Concat(JoinedDimension joined, B... blocks) : joined_{joined}, branches_{std::move(blocks)...} {
+    static_cast<void>(output(Shape{}));
+  }
+
+  [[nodiscard]] constexpr Index input_elements() const { return branches_.input_elements(); }
+  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return branches_.misfit(input); }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const {
+    Shape joined{};
+    branches_.each([&](const auto& block, Index number) {
+      const Flow through = block.flow(input);
+      check_widths(through);
+      joined = number == 0 ? through.shape : join(joined, through.shape, number);
+    });
+    return joined;
+  }
+  [[nodiscard]] constexpr Index parameter_elements() const { return branches_.parameter_elements(); }
+  [[nodiscard]] constexpr Index saved_elements(const Shape& input) const { return branches_.saved_elements(input); }
+  template <class Visit>
+  constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
+    branches_.parameters(path, offset, visit);
+  }
+
+  template <class D, class T>
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
+    const Shape input = detail::shape_of(state, x);
+    Index column = 0;
+    branches_.with_memory(state, input, x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
+      const Shape out = block.flow(input).shape;
+      copy_columns(device, own_rows(block.forward(device, own, x, memory), out), 0, whole_rows(y, input), column, width(out));
+      column += width(out);
+    });
+  }
+  template <class D, class T>
+  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+                      Matrix<T> gradient_x, T* saved) const {
+    const Shape input = detail::shape_of(state, x);
+    Index column = 0;
+    branches_.backward_input(device, state, input, x, gradient_x, saved, [&](const auto& block, Index, T* memory) {
+      const Shape out = block.flow(input).shape;
+      const Matrix<T> part = block.gradient_of_output(input, x.rows, memory);
+      copy_columns(device, whole_rows(gradient_y, input), column, own_rows(part, out), 0, width(out));
+      column += width(out);
+      return Matrix<const T>{part};
+    });
+  }
+  /// Must follow backward_input.
+  template <class D, class T>
+  void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T>, T* saved) const {
+    const Shape input = detail::shape_of(state, x);
+    branches_.with_memory(state, input, x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
+      block.backward_weight(device, own, x, Matrix<const T>{block.gradient_of_output(input, x.rows, memory)}, memory);
+    });
+  }
+
+ private:
+  [[nodiscard]] constexpr bool joins_first() const { return joined_ == JoinedDimension::first; }
+  /// Returns the shape of two samples side by side.
+  [[nodiscard]] constexpr Shape join(const Shape& a, const Shape& b, Index number) const {
+    if (!a.rank_is_known() || !b.rank_is_known())
+      return !joins_first() && a.last() != Shape::any && b.last() != Shape::any ? Shape{Shape::leading, a.last() + b.last()} : Shape{};
+    const int axis = joins_first() ? 0 : a.rank() - 1;
+    std::array<Index, Shape::max_rank> extents{};
+    for (int each = 0; each < a.rank(); ++each) {
+      const Index of_a = a[each], of_b = each < b.rank() ? b[each] : 0;
+      const bool is_known = of_a != Shape::any && of_b != Shape::any;
+      if (a.rank() != b.rank() || (each != axis && is_known && of_a != of_b))
+        detail::the_branches_of_a_concat_give_shapes_that_do_not_fit(a, b, number, joins_first());
+      extents[as_size(each)] = each != axis ? (of_a == Shape::any ? of_b : of_a) : is_known ? of_a + of_b : Shape::any;
+    }
+    return a.rank() == 1   ? Shape{extents[0]}
+           : a.rank() == 2 ? Shape{extents[0], extents[1]}
+           : a.rank() == 3 ? Shape{extents[0], extents[1], extents[2]}
+                           : Shape{extents[0], extents[1], extents[2], extents[3]};
+  }
+  /// Returns the number of values that are side by side: a whole sample, or a vector of its last dimension.
+  [[nodiscard]] constexpr Index width(const Shape& of) const { return joins_first() ? of.elements() : of.last(); }
+  template <class T>
+  [[nodiscard]] constexpr Matrix<T> own_rows(Matrix<T> samples, const Shape& of) const {
+    return vectors(samples, width(of));
+  }
+  template <class T>
+  [[nodiscard]] constexpr Matrix<T> whole_rows(Matrix<T> samples, const Shape& input) const {
+    return vectors(samples, width(output(input)));
+  }
+
+  JoinedDimension joined_;
+  detail::Branches<B...> branches_;
+};
+template <class... B>
+explicit Concat(JoinedDimension, B...) -> Concat<B...>;
+
+}  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/concat.hpp>
+#endif

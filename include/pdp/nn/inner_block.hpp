@@ -1,0 +1,149 @@
+#pragma once
+
+#include <utility>
+
+#include <pdp/core/random.hpp>
+#include <pdp/nn/block.hpp>
+
+namespace pdp::nn::detail {
+
+/// Returns the shape of a sample of x.
+template <class T>
+constexpr Shape shape_of(const State<T>& state, Matrix<const T> x) {
+  return state.input.known() ? state.input : Shape{x.cols};
+}
+
+/// A block inside a layer, such as that of a Residual. Its tensors are in memory that the layer saves: for each sample the outputs of its
+/// leaves, their gradients, and the values that the leaves save. State, rows and memory are those of the block.
+template <class B>
+class InnerBlock {
+ public:
+  using Leaves = LeafTypes<B>;
+
+  constexpr explicit InnerBlock(B block) : block_{std::move(block)} {}
+
+  [[nodiscard]] constexpr Index input_elements() const { return nn::input_elements(block_); }
+  [[nodiscard]] constexpr Flow flow(const Shape& input) const { return nn::flow(block_, input); }
+  [[nodiscard]] constexpr Index parameter_elements() const {
+    Index elements = 0;
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) { elements += layer.parameter_elements(); });
+    return elements;
+  }
+  [[nodiscard]] constexpr Index saved_elements(const Shape& input) const {
+    const Inside end = inside(leaves(block_), input);
+    return 2 * end.boundary + end.kept;
+  }
+  /// The path is that of the block. A block of one layer has its path.
+  template <class Visit>
+  constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
+    for_each_leaf(block_, path, [&](const auto& layer, const Path& at) {
+      layer.parameters(at, offset, visit);
+      offset += layer.parameter_elements();
+    });
+  }
+
+  /// Returns the block's output, which is in `saved`.
+  template <class D, class T>
+  Matrix<const T> forward(const D& device, const State<T>& state, Matrix<const T> x, T* saved) const {
+    const Memory<T> memory{inside(leaves(block_), shape_of(state, x)), saved, x.rows};
+    Inside at{.shape = shape_of(state, x)};
+    Matrix<const T> in = x;
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+      const Matrix<T> out = memory.output(at.boundary, layer.output(at.shape).elements());
+      layer.forward(device, at.bind(state), in, out, memory.kept(at));
+      in = out;
+      at = after(layer, at);
+    });
+    return in;
+  }
+  template <class D, class T>
+  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> gradient_y, Matrix<T> gradient_x,
+                      T* saved) const {
+    backward(shape_of(state, x), x, gradient_y, saved,
+             [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out,
+                 Matrix<T> gradient_in, T* kept) {
+               layer.backward_input(device, at.bind(state), in, out, gradient_out, at.leaf == 0 ? gradient_x : gradient_in, kept);
+             });
+  }
+  /// Must follow backward_input, which leaves the gradients between the layers in `saved`.
+  template <class D, class T>
+  void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> gradient_y, T* saved) const {
+    backward(shape_of(state, x), x, gradient_y, saved,
+             [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out, Matrix<T>,
+                 T* kept) { layer.backward_weight(device, at.bind(state), in, out, gradient_out, kept); });
+  }
+  /// Returns memory in `saved` for the gradient of the block's output, which no other function uses.
+  template <class T>
+  [[nodiscard]] Matrix<T> gradient_of_output(const Shape& input, Index rows, T* saved) const {
+    const Inside end = inside(leaves(block_), input);
+    const Index width = end.shape.elements();
+    return Memory<T>{end, saved, rows}.gradient(end.boundary - width, width);
+  }
+
+ private:
+  /// The position of a leaf in the block, with the sizes of all that comes before it, for one sample.
+  struct Inside {
+    Index leaf = 0;
+    Shape shape{};       // of the leaf's input
+    Index boundary = 0;  // outputs of the leaves before
+    Index kept = 0;      // values that the leaves before save
+    Index parameters = 0;
+
+    template <class T>
+    [[nodiscard]] State<T> bind(const State<T>& state) const {
+      State<T> own = state;
+      own.value += parameters;
+      if (own.gradient != nullptr) own.gradient += parameters;
+      own.pass.key = random::make_key(state.pass.key.value, leaf);
+      own.input = shape;
+      return own;
+    }
+  };
+
+  template <class L>
+  static constexpr Inside after(const L& layer, const Inside& at) {
+    const Shape out = layer.output(at.shape);
+    return {at.leaf + 1, out, at.boundary + out.elements(), at.kept + layer.saved_elements(at.shape),
+            at.parameters + layer.parameter_elements()};
+  }
+  [[nodiscard]] constexpr Inside inside(Index number, const Shape& input) const {
+    Inside at{.shape = input};
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+      if (at.leaf < number) at = after(layer, at);
+    });
+    return at;
+  }
+
+  /// The saved memory for `rows` samples: outputs of the leaves, their gradients, and what the leaves save.
+  template <class T>
+  struct Memory {
+    Inside end;
+    T* saved;
+    Index rows;
+
+    [[nodiscard]] Matrix<T> output(Index boundary, Index width) const { return {saved + boundary * rows, rows, width}; }
+    [[nodiscard]] Matrix<T> gradient(Index boundary, Index width) const { return {saved + (end.boundary + boundary) * rows, rows, width}; }
+    [[nodiscard]] T* kept(const Inside& at) const { return saved + (2 * end.boundary + at.kept) * rows; }
+  };
+
+  /// Calls visit with each leaf and its tensors, from the last to the first.
+  template <class T, class Visit>
+  void backward(const Shape& input, Matrix<const T> x, Matrix<const T> gradient_y, T* saved, Visit&& visit) const {
+    const Index count = leaves(block_);
+    const Memory<T> memory{inside(count, input), saved, x.rows};
+    for (Index number = count - 1; number >= 0; --number) {
+      const Inside at = inside(number, input);
+      leaf(block_, number, [&](const auto& layer) {
+        const Index in_width = at.shape.elements(), out_width = layer.output(at.shape).elements();
+        const Matrix<const T> in = number == 0 ? x : Matrix<const T>{memory.output(at.boundary - in_width, in_width)};
+        const Matrix<const T> gradient_out = number == count - 1 ? gradient_y : Matrix<const T>{memory.gradient(at.boundary, out_width)};
+        const Matrix<T> gradient_in = number == 0 ? Matrix<T>{} : memory.gradient(at.boundary - in_width, in_width);
+        visit(layer, at, in, memory.output(at.boundary, out_width), gradient_out, gradient_in, memory.kept(at));
+      });
+    }
+  }
+
+  B block_;
+};
+
+}  // namespace pdp::nn::detail

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <utility>
+
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/nn/branches.hpp>
+
+namespace pdp::nn {
+
+namespace detail {
+
+// Not constexpr on purpose, as in block.hpp.
+[[noreturn]] void the_branches_of_a_sum_give_different_shapes(const Shape& first, const Shape& other, Index number);
+
+/// Returns whether two shapes, which may be known in part, can be equal.
+constexpr bool may_be_equal(const Shape& a, const Shape& b) {
+  if (!a.rank_is_known() || !b.rank_is_known()) {
+    const Index last_a = a.last(), last_b = b.last();
+    return last_a == Shape::any || last_b == Shape::any || last_a == last_b;
+  }
+  if (a.rank() != b.rank()) return false;
+  for (int axis = 0; axis < a.rank(); ++axis)
+    if (a[axis] != Shape::any && b[axis] != Shape::any && a[axis] != b[axis]) return false;
+  return true;
+}
+
+}  // namespace detail
+
+/// y = a(x) + b(x) + ..., for blocks that give the same shape. A schedule sees it as one layer, as it does a Residual, so the branches
+/// never cross a boundary. Parameters have the names of the blocks in a PyTorch ModuleList: "3.0.weight" for the first of layer 3.
+///
+///   nn::Sum{nn::Sequential{nn::Conv2d{16, 32, 3, {.stride = 2, .padding = 1}}, nn::Relu{}}, nn::Conv2d{16, 32, 1, {.stride = 2}}}
+///
+/// Throws ShapeError if the shapes differ; in a constant, this is a compile error.
+template <class... B>
+class Sum {
+ public:
+  static constexpr const char* name = "Sum";
+  using forgets_output = Sum;
+  using Inner = LeafTypes<B...>;
+  static constexpr bool uses_row_numbers = any_uses_row_numbers<Inner>;
+
+  constexpr explicit Sum(B... blocks) : branches_{std::move(blocks)...} { static_cast<void>(output(Shape{})); }
+
+  [[nodiscard]] constexpr Index input_elements() const { return branches_.input_elements(); }
+  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return branches_.misfit(input); }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const {
+    Shape of_first{};
+    branches_.each([&](const auto& block, Index number) {
+      const Flow through = block.flow(input);
+      check_widths(through);
+      if (number == 0)
+        of_first = through.shape;
+      else if (!detail::may_be_equal(of_first, through.shape))
+        detail::the_branches_of_a_sum_give_different_shapes(of_first, through.shape, number);
+    });
+    return of_first;
+  }
+  [[nodiscard]] constexpr Index parameter_elements() const { return branches_.parameter_elements(); }
+  [[nodiscard]] constexpr Index saved_elements(const Shape& input) const { return branches_.saved_elements(input); }
+  template <class Visit>
+  constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
+    branches_.parameters(path, offset, visit);
+  }
+
+  template <class D, class T>
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
+    Matrix<const T> first;
+    branches_.with_memory(state, detail::shape_of(state, x), x.rows, saved,
+                          [&](const auto& block, Index number, const State<T>& own, T* memory) {
+                            const Matrix<const T> out = block.forward(device, own, x, memory);
+                            if (number == 0)
+                              first = out;
+                            else
+                              add(device, number == 1 ? first : Matrix<const T>{y}, out, y);
+                          });
+  }
+  template <class D, class T>
+  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+                      Matrix<T> gradient_x, T* saved) const {
+    branches_.backward_input(device, state, detail::shape_of(state, x), x, gradient_x, saved,
+                             [&](const auto&, Index, T*) { return gradient_y; });
+  }
+  /// Must follow backward_input.
+  template <class D, class T>
+  void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+                       T* saved) const {
+    branches_.with_memory(state, detail::shape_of(state, x), x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
+      block.backward_weight(device, own, x, gradient_y, memory);
+    });
+  }
+
+ private:
+  detail::Branches<B...> branches_;
+};
+
+}  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/sum.hpp>
+#endif
