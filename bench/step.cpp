@@ -1,6 +1,6 @@
-// Measures one training step against its floor: the model's matrix products alone, in the same run.
+// Measures one training step against its floor: the model's matrix products and convolutions alone, in the same run.
 //
-//   step --config toy|mnist|ae|wide [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
+//   step --config toy|mnist|ae|wide|lenet [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
 //
 // N ranks, each with k threads. Prints one JSON object. Step and floor are timed in alternating blocks (A B B A ...); the figures are
 // medians over blocks.
@@ -18,6 +18,7 @@
 #include <pdp/pdp.hpp>
 
 #include "common/configs.hpp"
+#include "common/floor.hpp"
 #include "common/timing.hpp"
 
 namespace {
@@ -42,52 +43,22 @@ void with_config(const std::string& name, F&& f) {
     f(bench::ae());
   else if (name == "wide")
     f(bench::wide());
+  else if (name == "lenet")
+    f(bench::lenet());
   else
-    throw pdp::UsageError{pdp::text("--config ", name, " is unknown; use toy, mnist, ae or wide")};
+    throw pdp::UsageError{pdp::text("--config ", name, " is unknown; use toy, mnist, ae, wide or lenet")};
 }
-
-/// The matrix products of a step on their own memory: forward, the gradient of each weight, and the gradient of each input but the first.
-class Floor {
- public:
-  Floor(const std::vector<Index>& widths, Index rows, int threads) : cpu_{.threads = threads}, widths_{widths}, rows_{rows} {
-    for (std::size_t i = 0; i < widths.size(); ++i) {
-      values_.emplace_back(rows * widths[i]);
-      gradients_.emplace_back(rows * widths[i]);
-      for (auto* buffer : {&values_.back(), &gradients_.back()})
-        pdp::random::fill_uniform<float>(pdp::random::make_key(1, i), 0, buffer->span());
-      if (i == 0) continue;
-      weights_.emplace_back(widths[i - 1] * widths[i]);
-      weight_gradients_.emplace_back(widths[i - 1] * widths[i]);
-      pdp::random::fill_uniform<float>(pdp::random::make_key(2, i), 0, weights_.back().span());
-    }
-  }
-
-  void run() {
-    const auto value = [&](std::size_t i) { return pdp::Matrix<float>{values_[i].data(), rows_, widths_[i]}; };
-    const auto gradient = [&](std::size_t i) { return pdp::Matrix<float>{gradients_[i].data(), rows_, widths_[i]}; };
-    const auto weight = [&](std::size_t i) { return pdp::Matrix<float>{weights_[i].data(), widths_[i], widths_[i + 1]}; };
-    using In = pdp::Matrix<const float>;
-    for (std::size_t i = 0; i < weights_.size(); ++i) gemm(cpu_, In{value(i)}, In{weight(i)}, value(i + 1), false);
-    for (std::size_t i = weights_.size(); i-- > 0;) {
-      if (i > 0) gemm_nt(cpu_, In{gradient(i + 1)}, In{weight(i)}, gradient(i), false);
-      gemm_tn(cpu_, In{value(i)}, In{gradient(i + 1)}, pdp::Matrix<float>{weight_gradients_[i].data(), widths_[i], widths_[i + 1]}, false);
-    }
-  }
-
- private:
-  pdp::cpu::Cpu cpu_;
-  std::vector<Index> widths_;
-  Index rows_;
-  std::vector<pdp::Buffer<float>> values_, gradients_, weights_, weight_gradients_;
-};
 
 template <class Comm, class Strategy, class C>
 void measure(Comm& world, const Strategy& strategy, const C& config, const Settings& settings) {
   if (settings.threads == 1) bench::pin(world.rank(), world.size());
-  pdp::Trainer trainer{world, strategy, config.task, {.global_batch = config.rows * world.size(), .seed = 1, .threads = settings.threads}};
+  pdp::Trainer trainer{world,
+                       strategy,
+                       config.task,
+                       {.global_batch = config.rows * world.size(), .seed = 1, .input = config.input, .threads = settings.threads}};
   using Target = typename decltype(trainer)::Target;
   bench::Batches<Target> batches{config.rows, config.widths.front(), config.widths.back(), world.rank()};
-  Floor floor{config.widths, config.rows, settings.threads};
+  bench::Floor floor{config.task.model, config.input, config.rows, settings.threads};
   const auto step = [&] {
     batches.next();
     trainer.step(batches.x(), batches.y(), config.rows * world.size());
@@ -142,7 +113,7 @@ Settings parse(int argc, char** argv) {
       settings.pairs = parse_number(word, value(), 1, 1'000'000);
     else
       throw pdp::UsageError{pdp::text("unknown argument ", word,
-                                      "; usage: step --config toy|mnist|ae|wide [--strategy single|data] [--comm shm|tcp|thread] "
+                                      "; usage: step --config toy|mnist|ae|wide|lenet [--strategy single|data] [--comm shm|tcp|thread] "
                                       "[--ranks N] [--threads k] [--pairs P]")};
   }
   if (settings.strategy.empty()) settings.strategy = settings.ranks == 1 ? "single" : "data";

@@ -8,15 +8,17 @@
 
 namespace bench {
 
-/// A configuration: its task, the number of rows (samples) of a data-parallel rank in a step, and the widths of its linear layers.
+/// A configuration: its task, the number of rows (samples) of a data-parallel rank in a step, and the widths of its linear layers; of a
+/// model of images only those of input and output.
 template <class TaskType>
 struct Config {
   TaskType task;
   pdp::Index rows;
   std::vector<pdp::Index> widths;
+  pdp::Shape input{};  // of an image
 };
 template <class TaskType>
-Config(TaskType, pdp::Index, std::vector<pdp::Index>) -> Config<TaskType>;
+Config(TaskType, pdp::Index, std::vector<pdp::Index>, pdp::Shape = {}) -> Config<TaskType>;
 
 inline auto toy() {
   using namespace pdp::nn;
@@ -49,6 +51,18 @@ auto wide(Optimizer optimizer = {.lr = 0.01f}) {
                 pdp::loss::CrossEntropy{}, optimizer},
       128,
       {1024, 2048, 2048, 2048, 1000}};
+}
+
+/// The network of LeCun, Bottou, Bengio, Haffner, "Gradient-based learning applied to document recognition", Proceedings of the IEEE, 1998,
+/// in its usual form today.
+inline auto lenet() {
+  using namespace pdp::nn;
+  return Config{pdp::Task{Sequential{Conv2d{1, 6, 5, {.padding = 2}}, Relu{}, MaxPool2d{2}, Conv2d{6, 16, 5}, Relu{}, MaxPool2d{2},
+                                     Flatten{}, Linear{400, 120}, Relu{}, Linear{120, 84}, Relu{}, Linear{84, 10}},
+                          pdp::loss::CrossEntropy{}, pdp::optim::AdamW{.lr = 1e-3f}},
+                128,
+                {784, 10},
+                pdp::Shape{1, 28, 28}};
 }
 
 /// Many layers of the same size.

@@ -119,6 +119,7 @@ Flags parse(int argc, char** argv, const std::string& description, Takes takes, 
   pdp::launch::Options& launch = flags.launch;
   flags.data = std::string{PDP_EXAMPLE_DATA} + "/mnist";
   flags.epochs = takes.epochs;
+  flags.batch_size = takes.batch_size;
   launch.port = 8888;
   constexpr int most = pdp::launch::most_ranks, most_here = pdp::launch::most_local_ranks;
 

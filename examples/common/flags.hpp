@@ -45,7 +45,8 @@ struct Takes {
   bool ranks = false;    // all flags that start ranks
   bool devices = false;  // devices of one process, over which a batch is scattered
   bool stage = false, pipelined = false, schedule = false, mesh = false;
-  int epochs = 3;  // unless the flag --epochs says otherwise
+  int epochs = 3;                // default of --epochs
+  pdp::Index batch_size = 128;  // default of --batch-size
 };
 
 /// Parses the command line of an MNIST program, then calls `check`, which throws if the flags do not fit together. Exits with 0 after

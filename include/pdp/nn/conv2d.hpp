@@ -52,6 +52,11 @@ class Conv2d {
   [[nodiscard]] constexpr Size2d kernel() const { return windows_.size; }
   [[nodiscard]] constexpr const Conv2dOptions& options() const { return options_; }
 
+  /// Returns how it sees images of a shape.
+  [[nodiscard]] constexpr Convolution convolution(const Shape& input) const {
+    return {in_, out_, options_.groups, windows_.vertical(input[1]), windows_.horizontal(input[2])};
+  }
+
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Misfit misfit(const Shape& input) const {
     if (const Misfit found = detail::misfit_of_image(in_, input)) return found;
@@ -73,25 +78,22 @@ class Conv2d {
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*) const {
-    convolve(device, how(state.input), x, state.value, options_.bias ? state.value + weight_elements() : nullptr, y);
+    convolve(device, convolution(state.input), x, state.value, options_.bias ? state.value + weight_elements() : nullptr, y);
   }
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T>, Matrix<const T>, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T*) const {
-    convolve_backward_input(device, how(state.input), state.value, gradient_y, gradient_x);
+    convolve_backward_input(device, convolution(state.input), state.value, gradient_y, gradient_x);
   }
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y, T*) const {
-    convolve_backward_weight(device, how(state.input), x, gradient_y, state.gradient,
+    convolve_backward_weight(device, convolution(state.input), x, gradient_y, state.gradient,
                              options_.bias ? state.gradient + weight_elements() : nullptr, state.accumulate);
   }
 
  private:
   [[nodiscard]] constexpr Index depth() const { return in_ / options_.groups * windows_.size.height * windows_.size.width; }
   [[nodiscard]] constexpr Index weight_elements() const { return padded_parameter(out_ * depth()); }
-  [[nodiscard]] constexpr Convolution how(const Shape& input) const {
-    return {in_, out_, options_.groups, windows_.vertical(input[1]), windows_.horizontal(input[2])};
-  }
 
   Index in_, out_;
   detail::Windows2d windows_;
