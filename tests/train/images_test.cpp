@@ -1,0 +1,148 @@
+#include <pdp/checkpoint/safetensors.hpp>
+#include <pdp/comm/thread.hpp>
+#include <pdp/data/mnist.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/conv2d.hpp>
+#include <pdp/nn/group_norm.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/pool.hpp>
+#include <pdp/nn/residual.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/nn/sum.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/testing/ranks.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "catch.hpp"
+#include "train/ways.hpp"
+
+/// Two convolutional networks, as PyTorch trains them; see tests/parity/make_images.py.
+namespace images_test {
+
+using pdp::Shape, pdp::comm::Thread;
+
+namespace {
+
+auto lenet() {
+  using namespace pdp::nn;
+  return Sequential{Conv2d{1, 6, 5, {.padding = 2}},
+                    Relu{},
+                    MaxPool2d{2},
+                    Conv2d{6, 16, 5},
+                    Relu{},
+                    MaxPool2d{2},
+                    Flatten{},
+                    Linear{400, 120},
+                    Relu{},
+                    Linear{120, 84},
+                    Relu{},
+                    Linear{84, 10}};
+}
+
+auto residual() {
+  using namespace pdp::nn;
+  const auto convolution = [](pdp::Index in, pdp::Index out, pdp::Index stride) {
+    return Conv2d{in, out, 3, {.stride = stride, .padding = 1, .bias = false}};
+  };
+  const auto block = [&](pdp::Index channels) {
+    return Residual{Sequential{convolution(channels, channels, 1), GroupNorm{4, channels}, Tanh{}, convolution(channels, channels, 1),
+                               GroupNorm{4, channels}}};
+  };
+  const Sum wider{Sequential{convolution(16, 32, 2), GroupNorm{4, 32}}, Conv2d{16, 32, 1, {.stride = 2}}};
+  return Sequential{Conv2d{1, 16, 3, {.stride = 2, .padding = 1}},
+                    Tanh{},
+                    block(16),
+                    Tanh{},
+                    wider,
+                    Tanh{},
+                    block(32),
+                    AvgPool2d{3, {.stride = 2, .padding = 1}},
+                    AdaptiveAvgPool2d{2},
+                    Flatten{},
+                    Linear{128, 10}};
+}
+
+std::vector<double> losses_of_torch(const std::string& model) {
+  std::ifstream file{std::string{PDP_TEST_PARITY} + "/" + model + "_losses.csv"};
+  std::vector<double> found;
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) found.push_back(std::stod(line.substr(line.find(',') + 1)));
+  return found;
+}
+
+/// Returns the initial parameters of the script.
+template <class Model>
+std::vector<pdp::checkpoint::Tensor> initial_parameters(const Model& model) {
+  std::vector<pdp::checkpoint::Tensor> tensors;
+  double inputs = 1;
+  pdp::nn::for_each_leaf(model, {}, [&](const auto& layer, const pdp::nn::Path& at) {
+    layer.parameters(at, 0, [&](const pdp::nn::Parameter& parameter) {
+      pdp::checkpoint::Tensor tensor{parameter.full_name(), parameter.file_shape(), {}, {}};
+      if (tensor.shape.size() > 1) inputs = static_cast<double>(parameter.file_elements() / tensor.shape.front());
+      const bool is_scale = tensor.name.ends_with("weight") && tensor.shape.size() == 1;
+      for (pdp::Index i = 0; i < parameter.file_elements(); ++i) {
+        const double place = 0.618033988749895 * static_cast<double>(i + 1) + 0.137 * static_cast<double>(tensors.size());
+        tensor.values.push_back(static_cast<float>(2 * (2 * (place - std::floor(place)) - 1) / std::sqrt(inputs) + (is_scale ? 1 : 0)));
+      }
+      tensors.push_back(tensor);
+    });
+  });
+  return tensors;
+}
+
+/// Returns the losses of 100 steps with the first digits, in their order.
+template <class Model>
+std::vector<double> losses(const Model& model, const pdp::strategy::AnyStrategy& strategy, int ranks) {
+  constexpr pdp::Index batch = 32, steps = 100;
+  const pdp::data::Mnist digits{PDP_TEST_DATA "/mnist"};
+  return pdp::testing::ranks<Thread>(ranks,
+                                     [&](Thread& world) {
+                                       const pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.01f}};
+                                       pdp::Trainer trainer{world, strategy, task, {.global_batch = batch, .input = Shape{1, 28, 28}}};
+                                       trainer.set_parameters(initial_parameters(model), "the formula");
+                                       std::vector<double> found;
+                                       trainer.fit(
+                                           digits.train().part(0, batch * steps), {.epochs = 1, .shuffle = false, .progress = false},
+                                           [](const pdp::Epoch&) {},
+                                           [&](std::int64_t, const auto& totals) { found.push_back(totals.mean_loss()); });
+                                       return found;
+                                     })
+      .front();
+}
+
+template <class Model>
+void check(const std::string& name, const Model& model, const pdp::strategy::AnyStrategy& strategy, int ranks) {
+  const std::vector<double> expected = losses_of_torch(name), found = losses(model, strategy, ranks);
+  REQUIRE(expected.size() == 100);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t step = 0; step < found.size(); ++step) {
+    INFO("step " << step);
+    REQUIRE_THAT(found[step], WithinRel(expected[step], 1e-4));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("LeNet and a residual network have PyTorch's losses for 100 steps under every strategy", "[train][parity]") {
+  for (const auto& way : ways_test::ways()) {
+    if (way.ranks == 3) continue;
+    INFO(way.name << " on " << way.ranks << " ranks");
+    check("lenet", lenet(), way.strategy, way.ranks);
+    check("residual", residual(), way.strategy, way.ranks);
+  }
+  check("lenet", lenet(), pdp::strategy::Single{}, 1);
+  check("residual", residual(), pdp::strategy::Single{}, 1);
+}
+
+}  // namespace images_test
