@@ -1,4 +1,4 @@
-// Measures one training step against its floor: the model's matrix products and convolutions alone, in the same run.
+// Measures one training step against its floor: the model's products, convolutions and pooling alone, in the same run.
 //
 //   step --config toy|mnist|ae|wide|lenet [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
 //

@@ -30,8 +30,8 @@ def training_step(config, mode, precision):
     torch.manual_seed(0)
     model, loss = torch_step.chained(torch_step.layers_of(config)).to(device), torch_step.loss_of(config)
     x, y = (tensor.to(device) for tensor in torch_step.batches(config, config.rows)[0])
-    make = torch.optim.Adam if config.adam else torch.optim.SGD
-    more = {"capturable": True} if config.adam and mode == "graph" else {}
+    make = getattr(torch.optim, config.optimizer)
+    more = {"capturable": True} if config.optimizer == "Adam" and mode == "graph" else {}
     optimizer = make(model.parameters(), lr=config.lr, fused=True, **more)
     found = [None]
 
@@ -77,7 +77,7 @@ def warm_up(step, seconds):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     add = parser.add_argument
-    add("--config", type=blocks.one_of(torch_step.CONFIGS), required=True, help=", ".join(torch_step.CONFIGS))
+    add("--config", type=blocks.one_of(torch_step.PERCEPTRONS), required=True, help=", ".join(torch_step.PERCEPTRONS))
     add("--mode", type=blocks.one_of(("eager", "graph")), required=True, help="eager or graph")
     add("--precision", type=blocks.one_of(blocks.PRECISIONS), default="float32", help=", ".join(blocks.PRECISIONS) + " (default: float32)")
     add("--steps", type=blocks.at_least(1), default=1000, help="of a block (default: 1000)")
@@ -92,7 +92,7 @@ def main():
         print("torch_gpu_step.py: PyTorch finds no GPU", file=sys.stderr)
         return 1
     torch.backends.cuda.matmul.allow_tf32 = flags.precision == "tf32"
-    step, last_loss = training_step(torch_step.CONFIGS[flags.config], flags.mode, flags.precision)
+    step, last_loss = training_step(torch_step.PERCEPTRONS[flags.config], flags.mode, flags.precision)
     step()
     first = last_loss()
     warm_up(step, 0.5)

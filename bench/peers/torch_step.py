@@ -1,9 +1,9 @@
 """Measures a training step of PyTorch on the CPU, with the models, losses, optimizers and batch sizes of bench/common/configs.hpp.
 
-    torch_step.py step --config toy|mnist|ae|wide [--world N] [--threads K]
+    torch_step.py step --config toy|mnist|ae|wide|lenet [--world N] [--threads K] [--compile]
     torch_step.py pipe --config mnist|wide --schedule gpipe|1f1b [--world 2] [--micro-batches M] [--batch B]
 
-step: one rank, or several with DistributedDataParallel over Gloo. Each rank has its own batch. pipe: torch.distributed.pipelining, with the
+step: one rank, or several with DistributedDataParallel over Gloo. Each rank has its own batch. --compile: by torch.compile. pipe: torch.distributed.pipelining, with the
 layers divided evenly between the ranks, and Adam for both configurations, as in bench/strategies. All other settings are PyTorch's
 defaults.
 
@@ -21,16 +21,19 @@ from collections import namedtuple
 sys.dont_write_bytecode = True  # keeps __pycache__ out of the source folder
 
 import blocks
+import models
 import torch_ranks
 
-Config = namedtuple("Config", "widths activation bias rows adam squared_error lr steps")
-CONFIGS = {
-    "toy": Config((1024, 256, 256, 256, 32), "Tanh", False, 64, False, False, 0.1, 300),
-    "mnist": Config((784, 64, 64, 64, 10), "ReLU", True, 128, True, False, 1e-3, 500),
-    "ae": Config((784, 128, 28, 128, 784), None, True, 64, True, True, 1e-3, 300),
-    "wide": Config((1024, 2048, 2048, 2048, 1000), "ReLU", True, 128, False, False, 0.01, 15),
+# `model`: a name in models.py; without it, a multilayer perceptron. Of a model, `widths` are those of input and output.
+Config = namedtuple("Config", "widths activation bias rows optimizer squared_error lr steps model", defaults=(None,))
+PERCEPTRONS = {
+    "toy": Config((1024, 256, 256, 256, 32), "Tanh", False, 64, "SGD", False, 0.1, 300),
+    "mnist": Config((784, 64, 64, 64, 10), "ReLU", True, 128, "Adam", False, 1e-3, 500),
+    "ae": Config((784, 128, 28, 128, 784), None, True, 64, "Adam", True, 1e-3, 300),
+    "wide": Config((1024, 2048, 2048, 2048, 1000), "ReLU", True, 128, "SGD", False, 0.01, 15),
 }
-PIPELINED = {"mnist": CONFIGS["mnist"]._replace(steps=60), "wide": CONFIGS["wide"]._replace(adam=True, lr=1e-3, steps=6)}
+CONFIGS = {**PERCEPTRONS, "lenet": Config((784, 10), None, True, 128, "AdamW", False, 1e-3, 60, "lenet")}
+PIPELINED = {"mnist": CONFIGS["mnist"]._replace(steps=60), "wide": CONFIGS["wide"]._replace(optimizer="Adam", lr=1e-3, steps=6)}
 POOL = 16  # batches that the steps use in turn, so that the input of a step is not in the cache from the step before
 
 
@@ -52,8 +55,7 @@ def chained(layers):
 
 
 def optimizer_of(config, model):
-    make = torch.optim.Adam if config.adam else torch.optim.SGD
-    return make(model.parameters(), lr=config.lr)
+    return getattr(torch.optim, config.optimizer)(model.parameters(), lr=config.lr)
 
 
 def loss_of(config):
@@ -61,8 +63,9 @@ def loss_of(config):
 
 
 def batches(config, rows):
-    """Returns POOL pairs of input [rows, in] and target: classes [rows], or the input itself for a squared error."""
-    inputs = [torch.rand(rows, config.widths[0]) for _ in range(POOL)]
+    """Returns POOL pairs of input, rows of samples, and target: classes [rows], or the input itself for a squared error."""
+    shape = models.SHAPES[config.model] if config.model else config.widths[:1]
+    inputs = [torch.rand(rows, *shape) for _ in range(POOL)]
     if config.squared_error:
         return [(x, x) for x in inputs]
     return [(x, torch.randint(config.widths[-1], (rows,))) for x in inputs]
@@ -73,10 +76,13 @@ def batches(config, rows):
 
 def data_parallel_step(flags, rank):
     config = flags.chosen
-    model, loss, pool = chained(layers_of(config)), loss_of(config), batches(config, config.rows)
+    loss, pool = loss_of(config), batches(config, config.rows)
+    model = models.MODELS[config.model](torch) if config.model else chained(layers_of(config))
     if flags.world > 1:
         model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = optimizer_of(config, model)
+    if flags.compile:
+        model = torch.compile(model)
 
     def step(number):
         x, y = pool[number % POOL]
@@ -150,7 +156,8 @@ def parse():
         add("--warm-up", type=blocks.at_least(1), default=None, metavar="STEPS", help="steps before them (default: a tenth, at least 3)")
         return add
 
-    mode("step", CONFIGS, 1, "a step on one rank, or data parallel on several")
+    add = mode("step", CONFIGS, 1, "a step on one rank, or data parallel on several")
+    add("--compile", action="store_true", help="compile the model by torch.compile")
     add = mode("pipe", PIPELINED, 2, "a step of a pipeline")
     add("--schedule", type=blocks.one_of(("gpipe", "1f1b")), default="1f1b", help="gpipe or 1f1b (default)")
     add("--micro-batches", type=blocks.at_least(1), default=8, metavar="M", help="parts of the batch (default: 8)")

@@ -35,6 +35,10 @@ class Pool : public NoParameters {
   [[nodiscard]] constexpr Shape output(const Shape& input) const {
     return windows_.output(input.rank_is_known() ? input[0] : Shape::any, input);
   }
+  /// Returns how it sees images of a shape.
+  [[nodiscard]] constexpr Pooling pooling(const Shape& input) const {
+    return {input[0], windows_.vertical(input[1]), windows_.horizontal(input[2]), counts_padding_};
+  }
 
  protected:
   constexpr Pool(const char* layer, const Windows2d& windows, bool counts_padding) : windows_{windows}, counts_padding_{counts_padding} {
@@ -42,9 +46,6 @@ class Pool : public NoParameters {
     const Size2d reach{windows.vertical(1).reach(), windows.horizontal(1).reach()};
     if (2 * windows.padding.height > reach.height || 2 * windows.padding.width > reach.width)
       the_padding_of_a_pooling_layer_is_more_than_half_of_its_window(layer, windows.padding, reach);
-  }
-  [[nodiscard]] constexpr Pooling how(const Shape& input) const {
-    return {input[0], windows_.vertical(input[1]), windows_.horizontal(input[2]), counts_padding_};
   }
 
  private:
@@ -66,12 +67,12 @@ class MaxPool2d : public detail::Pool {
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*) const {
-    max_pool(device, how(state.input), x, y);
+    max_pool(device, pooling(state.input), x, y);
   }
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T*) const {
-    max_pool_backward(device, how(state.input), x, y, gradient_y, gradient_x);
+    max_pool_backward(device, pooling(state.input), x, y, gradient_y, gradient_x);
   }
 };
 static_assert(Layer<MaxPool2d> && ChecksShape<MaxPool2d>);
@@ -87,12 +88,12 @@ class AvgPool2d : public detail::Pool {
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*) const {
-    average_pool(device, how(state.input), x, y);
+    average_pool(device, pooling(state.input), x, y);
   }
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T>, Matrix<const T>, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T*) const {
-    average_pool_backward(device, how(state.input), gradient_y, gradient_x);
+    average_pool_backward(device, pooling(state.input), gradient_y, gradient_x);
   }
 };
 static_assert(Layer<AvgPool2d> && ChecksShape<AvgPool2d>);
