@@ -192,6 +192,7 @@ set(pdp_headers
     pdp/cpu/simd/mask.hpp
     pdp/cpu/simd/simd.hpp
     pdp/cpu/simd/vector.hpp
+    pdp/cpu/softmax.hpp
     pdp/cpu/source/activation.hpp
     pdp/cpu/source/cgroup.hpp
     pdp/cpu/source/convert.hpp
@@ -199,6 +200,7 @@ set(pdp_headers
     pdp/cpu/source/cpu.hpp
     pdp/cpu/source/drop.hpp
     pdp/cpu/source/eigen_product.hpp
+    pdp/cpu/source/exponentials.hpp
     pdp/cpu/source/gemm.hpp
     pdp/cpu/source/loss.hpp
     pdp/cpu/source/machine_memory.hpp
@@ -207,6 +209,7 @@ set(pdp_headers
     pdp/cpu/source/parts.hpp
     pdp/cpu/source/pool.hpp
     pdp/cpu/source/rows.hpp
+    pdp/cpu/source/softmax.hpp
     pdp/cpu/source/tag.hpp
     pdp/cpu/tag.hpp
     pdp/cpu/update.hpp
@@ -431,6 +434,7 @@ set(pdp_headers
     pdp/nn/rms_norm.hpp
     pdp/nn/row_parallel.hpp
     pdp/nn/sequential.hpp
+    pdp/nn/softmax.hpp
     pdp/nn/source/block.hpp
     pdp/nn/source/column_parallel.hpp
     pdp/nn/source/concat.hpp
@@ -775,6 +779,7 @@ set(pdp_kernel_headers
     pdp/cuda/kernels/products.cuh
     pdp/cuda/kernels/reduce.cuh
     pdp/cuda/kernels/rows.cuh
+    pdp/cuda/kernels/softmax.cuh
     pdp/cuda/kernels/sums.cuh
     pdp/cuda/kernels/update.cuh
     pdp/cuda/source.cuh)

@@ -19,6 +19,7 @@
 #include <pdp/cpu/source/parts.hpp>
 #include <pdp/cpu/source/pool.hpp>
 #include <pdp/cpu/source/rows.hpp>
+#include <pdp/cpu/source/softmax.hpp>
 #include <pdp/cpu/source/tag.hpp>
 #include <pdp/engine/instances.hpp>
 #include <pdp/optim/adam.hpp>
@@ -83,6 +84,8 @@ namespace pdp::cpu {
   template void average_pool(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                           \
   template void average_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                          \
   template void average_pool_backward(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                  \
+  template void softmax(const Cpu&, Matrix<const T>, Matrix<T>);                                                                        \
+  template void softmax_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                              \
   template void sum_of_squares(const Cpu&, Matrix<const T>, double*);                                                                   \
   template void copy_columns(const Cpu&, Matrix<const T>, Index, Matrix<T>, Index, Index);                                              \
   template void copy(const Cpu&, Matrix<const T>, Matrix<T>);

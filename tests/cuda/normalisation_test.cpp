@@ -29,7 +29,7 @@
 
 namespace cuda_normalisation_test {
 
-// Compares normalisation on a GPU with that on a CPU in float. Then trains a model with normalisation layers.
+// Compares normalisation and softmax on a GPU with those on a CPU in float. Then trains a model with normalisation layers.
 
 using gpu::Copy, gpu::exact, gpu::largest, gpu::rounded, gpu::rounding, gpu::widened;
 using pdp::BFloat16, pdp::Float16, pdp::Index, pdp::Matrix;
@@ -109,6 +109,28 @@ TEMPLATE_TEST_CASE("Normalisation on a GPU matches that on a CPU", "[cuda]", flo
   check_operations<TestType>(*device, {.channels = 6, .groups = 2}, 3, 900, true);  // the same, with positions
   if constexpr (std::same_as<TestType, float>)                                      // more channels than slices have room for
     check_operations<TestType>(*device, {.channels = 140'000, .groups = 100}, 3, 1, true);
+}
+
+TEMPLATE_TEST_CASE("Softmax on a GPU matches that on a CPU", "[cuda]", float, BFloat16, Float16) {
+  const auto device = gpu::device();
+  if (!device) return;
+  for (const Index rows : {0, 1, 5, 70})
+    for (const Index width : {1, 7, 33, 257}) {
+      CAPTURE(rows, width);
+      const auto x = exact<TestType>(rows * width, 1, 8.0f), gradient_y = exact<TestType>(rows * width, 2);
+      auto y = exact<TestType>(rows * width + 1, 3), gradient_x = exact<TestType>(rows * width + 1, 4);
+      const Copy<TestType> x_there{*device, rounded<TestType>(x)}, gradient_there{*device, rounded<TestType>(gradient_y)};
+      Copy<TestType> y_there{*device, rounded<TestType>(y)}, gradient_x_there{*device, rounded<TestType>(gradient_x)};
+      softmax(Cpu{}, Matrix<const float>{x.data(), rows, width}, Matrix<float>{y.data(), rows, width});
+      softmax(*device, x_there.matrix(rows, width), y_there.matrix(rows, width));
+      CHECK(support::difference(widened(y_there.values()), y) < rounding<TestType>);
+      const auto found_y = widened(y_there.values());
+      softmax_backward(Cpu{}, Matrix<const float>{found_y.data(), rows, width}, Matrix<const float>{gradient_y.data(), rows, width},
+                       Matrix<float>{gradient_x.data(), rows, width});
+      softmax_backward(*device, Matrix<const TestType>{y_there.matrix(rows, width)}, gradient_there.matrix(rows, width),
+                       gradient_x_there.matrix(rows, width));
+      CHECK(support::difference(widened(gradient_x_there.values()), gradient_x) < rounding<TestType> * largest(gradient_x));
+    }
 }
 
 TEST_CASE("Normalisation on a GPU keeps digits if the mean is large and the variance small", "[cuda]") {

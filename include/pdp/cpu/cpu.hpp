@@ -17,6 +17,7 @@
 #include <pdp/cpu/parts.hpp>
 #include <pdp/cpu/pool.hpp>
 #include <pdp/cpu/rows.hpp>
+#include <pdp/cpu/softmax.hpp>
 #include <pdp/cpu/tag.hpp>
 #include <pdp/cpu/update.hpp>
 

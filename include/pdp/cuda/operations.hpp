@@ -83,6 +83,10 @@ void average_pool_backward(const Device& device, const Pooling& how, Matrix<cons
 template <Computed T>
 void average_pool_backward(const Device& device, const AdaptivePooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 template <Computed T>
+void softmax(const Device& device, Matrix<const T> x, Matrix<T> y);
+template <Computed T>
+void softmax_backward(const Device& device, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
+template <Computed T>
 void add(const Device& device, Matrix<const T> left, Matrix<const T> right, Matrix<T> out);
 template <Computed T>
 void copy(const Device& device, Matrix<const T> from, Matrix<T> to);

@@ -21,6 +21,7 @@
 #include <pdp/cuda/kernels/pool.cuh>
 #include <pdp/cuda/kernels/products.cuh>
 #include <pdp/cuda/kernels/reduce.cuh>
+#include <pdp/cuda/kernels/softmax.cuh>
 #include <pdp/cuda/kernels/sums.cuh>
 #include <pdp/cuda/kernels/update.cuh>
 
@@ -240,6 +241,8 @@ namespace pdp::cuda {
   template void average_pool(const Device&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                           \
   template void average_pool_backward(const Device&, const Pooling&, Matrix<const T>, Matrix<T>);                                          \
   template void average_pool_backward(const Device&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                  \
+  template void softmax(const Device&, Matrix<const T>, Matrix<T>);                                                                        \
+  template void softmax_backward(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                              \
   template void add(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                           \
   template void copy(const Device&, Matrix<const T>, Matrix<T>);                                                                           \
   template void copy_columns(const Device&, Matrix<const T>, Index, Matrix<T>, Index, Index);                                              \

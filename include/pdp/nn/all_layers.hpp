@@ -16,4 +16,5 @@
 #include <pdp/nn/rms_norm.hpp>
 #include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/sequential.hpp>
+#include <pdp/nn/softmax.hpp>
 #include <pdp/nn/sum.hpp>
