@@ -19,6 +19,7 @@
 #include "../examples/docs/log_cosh.hpp"
 #include "catch.hpp"
 #include "gpu.hpp"
+#include "numbers.hpp"
 #include "strategy/tasks.hpp"
 #include "support.hpp"
 
@@ -26,7 +27,7 @@ namespace sixteen_bits_test {
 
 // Compares operations on a GPU in bfloat16 and float16 with those on a CPU in float, on the same values. Then trains models in 16 bits.
 
-using gpu::Copy;
+using gpu::Copy, gpu::exact, gpu::rounded, gpu::widened;
 using pdp::BFloat16;
 using pdp::Float16;
 using pdp::Index;
@@ -42,24 +43,6 @@ namespace {
 /// The error of one rounding: half a unit in the last place, or a whole unit if the float result lies near a tie.
 template <class T>
 constexpr double one_rounding = std::same_as<T, BFloat16> ? 1.0 / 128 : 1.0 / 1024;
-
-template <class T>
-std::vector<T> rounded(const std::vector<float>& values) {
-  std::vector<T> all;
-  for (const float value : values) all.push_back(static_cast<T>(value));
-  return all;
-}
-template <class T>
-std::vector<float> widened(const std::vector<T>& values) {
-  std::vector<float> all;
-  for (const T value : values) all.push_back(static_cast<float>(value));
-  return all;
-}
-/// Returns normal numbers that T represents exactly.
-template <class T>
-std::vector<float> exact(Index elements, int seed) {
-  return widened(rounded<T>(support::normal(elements, seed)));
-}
 
 /// Compares operation(device, inputs..., output) on both devices for matrices of one shape. `exact_bits`: the results of the GPU must equal
 /// the rounded results of the CPU bit for bit. Otherwise they may differ by one rounding.

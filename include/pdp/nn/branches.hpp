@@ -11,8 +11,8 @@
 
 namespace pdp::nn::detail {
 
-/// Blocks that take the same input, inside a layer. The layer saves their memory, one block after another, and then the gradient of x of
-/// one of them.
+/// The base of a layer of several blocks that take the same input. The layer saves their memory, one block after another, and then the
+/// gradient of x of one of them.
 template <class... B>
 class Branches {
   static_assert(sizeof...(B) >= 2, "pdp: nn::Sum and nn::Concat take two layers or more");
@@ -25,17 +25,11 @@ class Branches {
   static_assert(!any_is_view<LeafTypes<B...>>, "pdp: nn::Flatten cannot be inside nn::Sum or nn::Concat; put it before or behind them");
 
  public:
-  using Leaves = LeafTypes<B...>;
+  using Inner = LeafTypes<B...>;
+  static constexpr bool uses_row_numbers = any_uses_row_numbers<Inner>;
 
   constexpr explicit Branches(B... blocks) : blocks_{InnerBlock<B>{std::move(blocks)}...} {
     each([](const auto& block, Index) { check_widths(block.flow(Shape{})); });
-  }
-
-  /// Calls visit(block, its number) for each.
-  template <class Visit>
-  constexpr void each(Visit&& visit) const {
-    [&]<std::size_t... Numbers>(std::index_sequence<Numbers...>) { (visit(std::get<Numbers>(blocks_), as_index(Numbers)), ...); }
-    (std::index_sequence_for<B...>{});
   }
 
   [[nodiscard]] constexpr Index input_elements() const {
@@ -62,6 +56,13 @@ class Branches {
     });
   }
 
+ protected:
+  /// Calls visit(block, its number) for each.
+  template <class Visit>
+  constexpr void each(Visit&& visit) const {
+    [&]<std::size_t... Numbers>(std::index_sequence<Numbers...>) { (visit(std::get<Numbers>(blocks_), as_index(Numbers)), ...); }
+    (std::index_sequence_for<B...>{});
+  }
   /// Calls visit(block, its number, its State, its saved memory) for each. The State is that of the layer, for a sample of shape `input`.
   template <class T, class Visit>
   void with_memory(const State<T>& state, const Shape& input, Index rows, T* saved, Visit&& visit) const {
@@ -77,8 +78,8 @@ class Branches {
   }
   /// Computes the gradient of x, the sum of those of the blocks. gradient(block, number, saved memory) returns that of a block's output.
   template <class D, class T, class Gradient>
-  void backward_input(const D& device, const State<T>& state, const Shape& input, Matrix<const T> x, Matrix<T> gradient_x, T* saved,
-                      Gradient&& gradient) const {
+  void backward_branches(const D& device, const State<T>& state, const Shape& input, Matrix<const T> x, Matrix<T> gradient_x, T* saved,
+                         Gradient&& gradient) const {
     const Matrix<T> term{saved + of_blocks(input) * x.rows, x.rows, x.cols};
     with_memory(state, input, x.rows, saved, [&](const auto& block, Index number, const State<T>& own, T* memory) {
       block.backward_input(device, own, x, gradient(block, number, memory), number == 0 ? gradient_x : term, memory);

@@ -27,41 +27,33 @@ enum class JoinedDimension { first, last };
 ///
 /// Throws ShapeError if the shapes do not fit; in a constant, this is a compile error.
 template <class... B>
-class Concat {
+class Concat : public detail::Branches<B...> {
+  using Base = detail::Branches<B...>;
+
  public:
   static constexpr const char* name = "Concat";
   using forgets_output = Concat;
-  using Inner = LeafTypes<B...>;
-  static constexpr bool uses_row_numbers = any_uses_row_numbers<Inner>;
 
   constexpr explicit Concat(B... blocks) : Concat{JoinedDimension::first, std::move(blocks)...} {}
-  constexpr explicit Concat(JoinedDimension joined, B... blocks) : joined_{joined}, branches_{std::move(blocks)...} {
+  constexpr explicit Concat(JoinedDimension joined, B... blocks) : Base{std::move(blocks)...}, joined_{joined} {
     static_cast<void>(output(Shape{}));
   }
 
-  [[nodiscard]] constexpr Index input_elements() const { return branches_.input_elements(); }
-  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return branches_.misfit(input); }
   [[nodiscard]] constexpr Shape output(const Shape& input) const {
     Shape joined{};
-    branches_.each([&](const auto& block, Index number) {
+    this->each([&](const auto& block, Index number) {
       const Flow through = block.flow(input);
       check_widths(through);
       joined = number == 0 ? through.shape : join(joined, through.shape, number);
     });
     return joined;
   }
-  [[nodiscard]] constexpr Index parameter_elements() const { return branches_.parameter_elements(); }
-  [[nodiscard]] constexpr Index saved_elements(const Shape& input) const { return branches_.saved_elements(input); }
-  template <class Visit>
-  constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
-    branches_.parameters(path, offset, visit);
-  }
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
     const Shape input = detail::shape_of(state, x);
     Index column = 0;
-    branches_.with_memory(state, input, x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
+    this->with_memory(state, input, x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
       const Shape out = block.flow(input).shape;
       copy_columns(device, own_rows(block.forward(device, own, x, memory), out), 0, whole_rows(y, input), column, width(out));
       column += width(out);
@@ -72,7 +64,7 @@ class Concat {
                       Matrix<T> gradient_x, T* saved) const {
     const Shape input = detail::shape_of(state, x);
     Index column = 0;
-    branches_.backward_input(device, state, input, x, gradient_x, saved, [&](const auto& block, Index, T* memory) {
+    this->backward_branches(device, state, input, x, gradient_x, saved, [&](const auto& block, Index, T* memory) {
       const Shape out = block.flow(input).shape;
       const Matrix<T> part = block.gradient_of_output(input, x.rows, memory);
       copy_columns(device, whole_rows(gradient_y, input), column, own_rows(part, out), 0, width(out));
@@ -84,7 +76,7 @@ class Concat {
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T>, T* saved) const {
     const Shape input = detail::shape_of(state, x);
-    branches_.with_memory(state, input, x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
+    this->with_memory(state, input, x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
       block.backward_weight(device, own, x, Matrix<const T>{block.gradient_of_output(input, x.rows, memory)}, memory);
     });
   }
@@ -121,7 +113,6 @@ class Concat {
   }
 
   JoinedDimension joined_;
-  detail::Branches<B...> branches_;
 };
 template <class... B>
 explicit Concat(JoinedDimension, B...) -> Concat<B...>;

@@ -33,20 +33,18 @@ constexpr bool may_be_equal(const Shape& a, const Shape& b) {
 ///
 /// Throws ShapeError if the shapes differ; in a constant, this is a compile error.
 template <class... B>
-class Sum {
+class Sum : public detail::Branches<B...> {
+  using Base = detail::Branches<B...>;
+
  public:
   static constexpr const char* name = "Sum";
   using forgets_output = Sum;
-  using Inner = LeafTypes<B...>;
-  static constexpr bool uses_row_numbers = any_uses_row_numbers<Inner>;
 
-  constexpr explicit Sum(B... blocks) : branches_{std::move(blocks)...} { static_cast<void>(output(Shape{})); }
+  constexpr explicit Sum(B... blocks) : Base{std::move(blocks)...} { static_cast<void>(output(Shape{})); }
 
-  [[nodiscard]] constexpr Index input_elements() const { return branches_.input_elements(); }
-  [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return branches_.misfit(input); }
   [[nodiscard]] constexpr Shape output(const Shape& input) const {
     Shape of_first{};
-    branches_.each([&](const auto& block, Index number) {
+    this->each([&](const auto& block, Index number) {
       const Flow through = block.flow(input);
       check_widths(through);
       if (number == 0)
@@ -56,42 +54,33 @@ class Sum {
     });
     return of_first;
   }
-  [[nodiscard]] constexpr Index parameter_elements() const { return branches_.parameter_elements(); }
-  [[nodiscard]] constexpr Index saved_elements(const Shape& input) const { return branches_.saved_elements(input); }
-  template <class Visit>
-  constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
-    branches_.parameters(path, offset, visit);
-  }
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
     Matrix<const T> first;
-    branches_.with_memory(state, detail::shape_of(state, x), x.rows, saved,
-                          [&](const auto& block, Index number, const State<T>& own, T* memory) {
-                            const Matrix<const T> out = block.forward(device, own, x, memory);
-                            if (number == 0)
-                              first = out;
-                            else
-                              add(device, number == 1 ? first : Matrix<const T>{y}, out, y);
-                          });
+    this->with_memory(state, detail::shape_of(state, x), x.rows, saved,
+                      [&](const auto& block, Index number, const State<T>& own, T* memory) {
+                        const Matrix<const T> out = block.forward(device, own, x, memory);
+                        if (number == 0)
+                          first = out;
+                        else
+                          add(device, number == 1 ? first : Matrix<const T>{y}, out, y);
+                      });
   }
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T* saved) const {
-    branches_.backward_input(device, state, detail::shape_of(state, x), x, gradient_x, saved,
-                             [&](const auto&, Index, T*) { return gradient_y; });
+    this->backward_branches(device, state, detail::shape_of(state, x), x, gradient_x, saved,
+                            [&](const auto&, Index, T*) { return gradient_y; });
   }
   /// Must follow backward_input.
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
                        T* saved) const {
-    branches_.with_memory(state, detail::shape_of(state, x), x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
+    this->with_memory(state, detail::shape_of(state, x), x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
       block.backward_weight(device, own, x, gradient_y, memory);
     });
   }
-
- private:
-  detail::Branches<B...> branches_;
 };
 
 }  // namespace pdp::nn

@@ -19,22 +19,39 @@ struct Place {
 /// Returns the larger of two numbers; NaN if one of them is.
 __device__ inline float larger(float value, float than) { return value > than || value != value ? value : than; }
 
+/// Calls visit(index in the image) for the values of a window, row by row.
+template <class Visit>
+__device__ inline void for_each_value(const Pooling& how, const Place& window, const Visit& visit) {
+  for (Index k = 0; k < how.vertical.size; ++k) {
+    const Index row = how.vertical.position(window.row, k);
+    for (Index l = 0; how.vertical.is_inside(row) && l < how.horizontal.size; ++l) {
+      const Index column = how.horizontal.position(window.column, l);
+      if (how.horizontal.is_inside(column)) visit(row * how.horizontal.extent + column);
+    }
+  }
+}
+/// Calls visit(window) for the windows with a position of the image.
+template <class Visit>
+__device__ inline void for_each_window(const Pooling& how, const Place& position, const Visit& visit) {
+  const Index columns = how.horizontal.count(), first = position.channel * how.windows();
+  for (Index k = 0; k < how.vertical.size; ++k) {
+    const Index row = how.vertical.window(position.row, k);
+    for (Index l = 0; row >= 0 && l < how.horizontal.size; ++l)
+      if (const Index column = how.horizontal.window(position.column, l); column >= 0)
+        visit(Place{first + row * columns + column, how.windows(), columns});
+  }
+}
+
 template <class T>
 struct MaxPool {
   Pooling how;
   const T* x;
   T* y;
   __device__ void operator()(Index i) const {
-    const Place at{i, how.windows(), how.horizontal.count()};
-    const T* const image = x + at.channel * how.positions();
+    const Place window{i, how.windows(), how.horizontal.count()};
+    const T* const image = x + window.channel * how.positions();
     float largest = -infinity;
-    for (Index k = 0; k < how.vertical.size; ++k) {
-      const Index row = how.vertical.position(at.row, k);
-      for (Index l = 0; how.vertical.is_inside(row) && l < how.horizontal.size; ++l) {
-        const Index column = how.horizontal.position(at.column, l);
-        if (how.horizontal.is_inside(column)) largest = larger(as_float(image[row * how.horizontal.extent + column]), largest);
-      }
-    }
+    for_each_value(how, window, [&](Index at) { largest = larger(as_float(image[at]), largest); });
     y[i] = static_cast<T>(largest);
   }
 };
@@ -44,46 +61,27 @@ struct MaxPoolBackward {
   Pooling how;
   const T *x, *y, *gradient_y;
   T* gradient_x;
-
-  /// Returns whether position (k, l) of a window has the first of its largest values.
-  __device__ bool is_first(const T* image, const Place& of, Index k, Index l, float largest) const {
-    for (Index before_k = 0; before_k <= k; ++before_k) {
-      const Index row = how.vertical.position(of.row, before_k);
-      const Index end = before_k == k ? l : how.horizontal.size;
-      for (Index before_l = 0; how.vertical.is_inside(row) && before_l < end; ++before_l) {
-        const Index column = how.horizontal.position(of.column, before_l);
-        if (how.horizontal.is_inside(column) && !(as_float(image[row * how.horizontal.extent + column]) < largest)) return false;
-      }
-    }
-    return true;
-  }
   __device__ void operator()(Index i) const {
-    const Place at{i, how.positions(), how.horizontal.extent};
-    const T* const image = x + at.channel * how.positions();
-    const float value = as_float(x[i]);
+    const Place position{i, how.positions(), how.horizontal.extent};
+    const T* const image = x + position.channel * how.positions();
+    const Index own = i % how.positions();
     float sum = 0;
-    for (Index k = 0; k < how.vertical.size; ++k) {
-      const Index row = how.vertical.window(at.row, k);
-      for (Index l = 0; row >= 0 && l < how.horizontal.size; ++l) {
-        const Index column = how.horizontal.window(at.column, l);
-        if (column < 0) continue;
-        const Index window = at.channel * how.windows() + row * how.horizontal.count() + column;
-        const float largest = as_float(y[window]);
-        const Place of{row * how.horizontal.count() + column, how.windows(), how.horizontal.count()};
-        if (!(value < largest) && is_first(image, of, k, l, largest)) sum += as_float(gradient_y[window]);
-      }
-    }
+    for_each_window(how, position, [&](const Place& window) {
+      const float largest = as_float(y[window.index]);
+      Index first = -1;  // of the largest values
+      for_each_value(how, window, [&](Index at) { first = first < 0 && !(as_float(image[at]) < largest) ? at : first; });
+      if (first == own) sum += as_float(gradient_y[window.index]);
+    });
     gradient_x[i] = static_cast<T>(sum);
   }
 };
 
 /// Returns the number of positions over which a window's mean is.
-__device__ inline Index divisor(const Pooling& how, Index row, Index column) {
+__device__ inline Index divisor(const Pooling& how, const Place& window) {
   if (how.counts_padding) return how.vertical.size * how.horizontal.size;
-  Index rows = 0, columns = 0;
-  for (Index k = 0; k < how.vertical.size; ++k) rows += how.vertical.is_inside(how.vertical.position(row, k)) ? 1 : 0;
-  for (Index l = 0; l < how.horizontal.size; ++l) columns += how.horizontal.is_inside(how.horizontal.position(column, l)) ? 1 : 0;
-  return rows * columns > 0 ? rows * columns : 1;
+  Index values = 0;
+  for_each_value(how, window, [&](Index) { ++values; });
+  return values > 0 ? values : 1;
 }
 
 template <class T>
@@ -92,17 +90,11 @@ struct AveragePool {
   const T* x;
   T* y;
   __device__ void operator()(Index i) const {
-    const Place at{i, how.windows(), how.horizontal.count()};
-    const T* const image = x + at.channel * how.positions();
+    const Place window{i, how.windows(), how.horizontal.count()};
+    const T* const image = x + window.channel * how.positions();
     float sum = 0;
-    for (Index k = 0; k < how.vertical.size; ++k) {
-      const Index row = how.vertical.position(at.row, k);
-      for (Index l = 0; how.vertical.is_inside(row) && l < how.horizontal.size; ++l) {
-        const Index column = how.horizontal.position(at.column, l);
-        if (how.horizontal.is_inside(column)) sum += as_float(image[row * how.horizontal.extent + column]);
-      }
-    }
-    y[i] = static_cast<T>(sum / static_cast<float>(divisor(how, at.row, at.column)));
+    for_each_value(how, window, [&](Index at) { sum += as_float(image[at]); });
+    y[i] = static_cast<T>(sum / static_cast<float>(divisor(how, window)));
   }
 };
 template <class T>
@@ -111,17 +103,9 @@ struct AveragePoolBackward {
   const T* gradient_y;
   T* gradient_x;
   __device__ void operator()(Index i) const {
-    const Place at{i, how.positions(), how.horizontal.extent};
     float sum = 0;
-    for (Index k = 0; k < how.vertical.size; ++k) {
-      const Index row = how.vertical.window(at.row, k);
-      for (Index l = 0; row >= 0 && l < how.horizontal.size; ++l) {
-        const Index column = how.horizontal.window(at.column, l);
-        if (column < 0) continue;
-        const Index window = at.channel * how.windows() + row * how.horizontal.count() + column;
-        sum += as_float(gradient_y[window]) / static_cast<float>(divisor(how, row, column));
-      }
-    }
+    for_each_window(how, Place{i, how.positions(), how.horizontal.extent},
+                    [&](const Place& window) { sum += as_float(gradient_y[window.index]) / static_cast<float>(divisor(how, window)); });
     gradient_x[i] = static_cast<T>(sum);
   }
 };
