@@ -1,0 +1,7 @@
+#include <pdp/nn/activation.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/sum.hpp>
+
+namespace nn = pdp::nn;
+
+constexpr nn::Sum layer{nn::Linear{6, 6}, nn::Tanh{}};
