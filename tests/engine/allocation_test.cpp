@@ -12,6 +12,7 @@
 #include <pdp/comm/thread.hpp>
 #include <pdp/core/number_view.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
+#include <pdp/nn/all_layers.hpp>
 #include <pdp/optim/grouped.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/hybrid.hpp>
@@ -38,6 +39,11 @@ const pdp::nn::Sequential wide_model{pdp::nn::Linear{784, 64},
                                      pdp::nn::Repeat{1, pdp::nn::Residual{pdp::nn::Sequential{pdp::nn::Linear{64, 64}, pdp::nn::Relu{}}}},
                                      pdp::nn::Linear{64, 10}};
 const pdp::Task wide{wide_model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
+const pdp::Task convolutional{
+    pdp::nn::Sequential{pdp::nn::Conv2d{1, 4, 5, {.stride = 2}}, pdp::nn::GroupNorm{2, 4}, pdp::nn::MaxPool2d{2},
+                        pdp::nn::Sum{pdp::nn::Conv2d{4, 8, 3, {.padding = 1, .groups = 2}}, pdp::nn::Conv2d{4, 8, 1}}, pdp::nn::Flatten{},
+                        pdp::nn::Linear{8 * 6 * 6, 10}},
+    pdp::loss::CrossEntropy{}, pdp::optim::AdamW{}};
 const pdp::Task grouped{wide_model, pdp::loss::CrossEntropy{},
                         pdp::optim::Grouped{pdp::optim::AdamW{}, pdp::optim::no_decay_on_biases_and_norms}};
 
@@ -47,7 +53,8 @@ template <class Strategy, class P, class TaskType>
 long allocations_of(comm::Any& world, const Strategy& strategy, const plan::GradientPolicy& policy, P precision,
                     std::chrono::milliseconds late, const TaskType& task) {
   const pdp::data::InMemory<std::int32_t> samples{pdp::Shape{784}, pdp::testing::normal(1000 * 784, 1), std::vector<std::int32_t>(1000, 3)};
-  const pdp::TrainerOptions options{.global_batch = 256, .seed = 1, .clip_norm = policy.clip_norm, .non_finite = policy.non_finite};
+  const pdp::TrainerOptions options{
+      .global_batch = 256, .seed = 1, .input = pdp::Shape{1, 28, 28}, .clip_norm = policy.clip_norm, .non_finite = policy.non_finite};
   pdp::Trainer trainer{world, strategy, task, options, precision};
   long first = 0, last = 0;
   const auto on_step = [&](std::int64_t step, const auto&) {
@@ -127,6 +134,15 @@ TEST_CASE("Trainer::fit allocates nothing for the runs of parameter groups", "[p
   };
   CHECK(allocations_with_groups(strategy::DataParallel{}) == 0);
   CHECK(allocations_with_groups(strategy::Zero{.stage = 3}) == 0);
+}
+
+TEST_CASE("Trainer::fit allocates nothing for convolutions, pooling and branches", "[parallel][allocation]") {
+  if (!allocations::are_counted) return;
+  const auto allocations_with_convolutions = [](const auto& strategy, int ranks, auto precision) {
+    return allocations_in_a_fit<comm::Thread>(ranks, strategy, {}, precision, {}, convolutional);
+  };
+  CHECK(allocations_with_convolutions(strategy::DataParallel{.accumulate = 2}, 2, pdp::Float32{}) == 0);
+  CHECK(allocations_with_convolutions(strategy::Zero{.stage = 3}, 2, pdp::Float64{}) == 0);
 }
 
 TEST_CASE("Trainer::fit allocates nothing after the first four steps", "[parallel][allocation]") {
