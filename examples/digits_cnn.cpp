@@ -33,7 +33,8 @@ constexpr pdp::Task digit_network{
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto flags = examples::parse(argc, argv, "Trains a convolutional network on handwritten digits.", {.ranks = true, .epochs = 16, .batch_size = 64});
+  const auto flags =
+      examples::parse(argc, argv, "Trains a convolutional network on handwritten digits.", {.ranks = true, .epochs = 16, .batch_size = 64});
 
   // [train]
   return examples::run_on_device(flags, [&](auto& world, const auto&... device) {

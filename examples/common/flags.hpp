@@ -45,7 +45,7 @@ struct Takes {
   bool ranks = false;    // all flags that start ranks
   bool devices = false;  // devices of one process, over which a batch is scattered
   bool stage = false, pipelined = false, schedule = false, mesh = false;
-  int epochs = 3;                // default of --epochs
+  int epochs = 3;               // default of --epochs
   pdp::Index batch_size = 128;  // default of --batch-size
 };
 
