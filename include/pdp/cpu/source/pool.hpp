@@ -148,8 +148,8 @@ void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Ma
     std::fill_n(to, how.positions(), T{});
     detail::with_gradients(windows, gradient_y.data + place, [&](Index row, Index first, Index end, T* left) {
       windows.for_each_run(row, first, end, [=](const detail::WindowRun& run) {
-        const T *__restrict const from = image + run.position, *__restrict const of_window = largest + row * columns + run.first;
-        T *__restrict const gradient = to + run.position, *__restrict const rest = left + (run.first - first);
+        const T* __restrict const from = image + run.position, * __restrict const of_window = largest + row * columns + run.first;
+        T* __restrict const gradient = to + run.position, * __restrict const rest = left + (run.first - first);
         detail::for_each_in_run(run, [=](Index i, Index at) {
           const T all = rest[i];
           const bool is_largest = !(from[at] < of_window[i]);
