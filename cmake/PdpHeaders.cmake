@@ -430,6 +430,7 @@ set(pdp_headers
     pdp/nn/placement.hpp
     pdp/nn/pool.hpp
     pdp/nn/repeat.hpp
+    pdp/nn/reshape.hpp
     pdp/nn/residual.hpp
     pdp/nn/rms_norm.hpp
     pdp/nn/row_parallel.hpp

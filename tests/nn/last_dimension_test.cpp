@@ -20,6 +20,16 @@ namespace nn = pdp::nn;
 using nn::Linear, nn::Relu, nn::Residual, nn::Sequential, nn::Tanh;
 using pdp::Index, pdp::Matrix, pdp::Shape;
 
+TEST_CASE("Reshape gives the same values another shape, and refuses samples of another size", "[nn]") {
+  using pdp::nn::Reshape;
+  const pdp::nn::Sequential model{pdp::nn::Linear{3, 12}, Reshape{2, 3, 2}, pdp::nn::Flatten{}, Reshape{pdp::Shape{4, 3}}};
+  CHECK(pdp::nn::flow(model, pdp::Shape{3}).shape == pdp::Shape{4, 3});
+  CHECK(pdp::nn::flow(Reshape{1, 28, 28}, pdp::Shape{}).shape == pdp::Shape{1, 28, 28});
+  CHECK_THROWS_WITH(pdp::nn::check_widths(pdp::nn::flow(pdp::nn::Sequential{pdp::nn::Linear{3, 12}, Reshape{2, 5}}, pdp::Shape{3})),
+                    Contains("layer 1 (Reshape) expects 10 values a sample, but its input has 12 (shape [12], the output of Linear)"));
+  CHECK(pdp::testing::check_gradients<double>(model, pdp::Shape{3}));
+}
+
 TEST_CASE("Linear acts on the last dimension of a sample of any shape", "[nn]") {
   static_assert(Linear{7, 3}.output(Shape{5, 7}) == Shape{5, 3} && Linear{7, 3}.output(Shape{2, 5, 7}) == Shape{2, 5, 3});
   static_assert(Linear{7, 3}.output(Shape{Shape::any, 7}) == Shape{Shape::any, 3});

@@ -2,10 +2,12 @@
 
 #include <vector>
 
+#include <pdp/nn/conv2d.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/repeat.hpp>
 #include <pdp/nn/residual.hpp>
 #include <pdp/nn/sequential.hpp>
+#include <pdp/nn/sum.hpp>
 
 #include "catch.hpp"
 #include "support.hpp"
@@ -44,6 +46,19 @@ TEST_CASE("Outline lists the width at each boundary and the sizes that each laye
   CHECK(parameters == std::vector<Index>{0, 784 * 64 + 64, 0, 192 + 16 + 192 + 64, 640 + 16});
   CHECK(saved == std::vector<Index>{0, 0, 0, 2 * (3 + 3 + 64), 0});
   for (int layer = 0; layer < 5; ++layer) CHECK(outline.layers[static_cast<std::size_t>(layer)].is_view == (layer == 0));
+}
+
+TEST_CASE("Outline counts the products of a sample, also those of parameters that are used several times", "[nn]") {
+  using nn::Conv2d;
+  const auto products = [](const auto& model, const Shape& input) {
+    std::vector<Index> all;
+    for (const auto& layer : nn::outline(model, input).layers) all.push_back(layer.products);
+    return all;
+  };
+  CHECK(products(Sequential{Linear{8, 16}, Tanh{}}, Shape{8}) == std::vector<Index>{8 * 16 + 16, 0});
+  CHECK(products(Sequential{Linear{8, 16}, Tanh{}}, Shape{5, 8}) == std::vector<Index>{5 * (8 * 16 + 16), 0});
+  CHECK(products(Sequential{Conv2d{2, 6, 3, {.groups = 2}}, Residual{Conv2d{6, 6, 1}}, nn::Sum{Conv2d{6, 4, 1}, Conv2d{6, 4, 1}}},
+                 Shape{2, 7, 6}) == std::vector<Index>{6 * 9 * 20, 36 * 20, 2 * 24 * 20});
 }
 
 TEST_CASE("nn::outline takes the width of the sample for a model of any width", "[nn]") {

@@ -212,6 +212,9 @@ TEST_CASE("split_by_cost minimises the cost of the most expensive stage", "[para
   CHECK(split_by_cost(costs({4, 4, 4, 4, 9, 4}), 3) == Firsts{0, 2, 4, 6});
   CHECK(split_by_cost(costs({50, 1, 4, 1, 4, 1, 1}), 4) == Firsts{0, 1, 3, 5, 7});
   CHECK(split_by_cost(costs({7}), 1) == Firsts{0, 1});
+  nn::Outline convolutions = costs({1, 1, 1, 10});
+  convolutions.layers[0].products = 30;  // a few parameters that are used often
+  CHECK(split_by_cost(convolutions, 2) == Firsts{0, 1, 4});
   CHECK(split_by_cost(costs({0, 0, 0}), 3) == Firsts{0, 1, 2, 3});
   // Compare with all ways to cut.
   for (int seed = 0; seed < 30; ++seed) {

@@ -12,6 +12,7 @@
 #include <pdp/nn/multilayer_perceptron.hpp>
 #include <pdp/nn/pool.hpp>
 #include <pdp/nn/repeat.hpp>
+#include <pdp/nn/reshape.hpp>
 #include <pdp/nn/residual.hpp>
 #include <pdp/nn/rms_norm.hpp>
 #include <pdp/nn/row_parallel.hpp>

@@ -48,6 +48,11 @@ class Branches {
     return elements;
   }
   [[nodiscard]] constexpr Index saved_elements(const Shape& input) const { return of_blocks(input) + input.elements(); }
+  [[nodiscard]] constexpr Index products(const Shape& input) const {
+    Index total = 0;
+    each([&](const auto& block, Index) { total += block.products(input); });
+    return total;
+  }
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
     each([&](const auto& block, Index number) {

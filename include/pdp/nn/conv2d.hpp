@@ -65,6 +65,10 @@ class Conv2d {
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return windows_.output(out_, input); }
   [[nodiscard]] constexpr Index parameter_elements() const { return weight_elements() + (options_.bias ? padded_parameter(out_) : 0); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
+  [[nodiscard]] constexpr Index products(const Shape& input) const {
+    const Convolution how = convolution(input);
+    return how.filters * how.depth() * how.windows();
+  }
 
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {

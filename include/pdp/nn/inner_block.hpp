@@ -33,6 +33,15 @@ class InnerBlock {
     const Inside end = inside(leaves(block_), input);
     return 2 * end.boundary + end.kept;
   }
+  [[nodiscard]] constexpr Index products(const Shape& input) const {
+    Index total = 0;
+    Shape shape = input;
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+      total += nn::products(layer, shape);
+      shape = layer.output(shape);
+    });
+    return total;
+  }
   /// The path is that of the block. A block of one layer has its path.
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {

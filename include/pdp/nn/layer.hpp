@@ -79,6 +79,18 @@ constexpr Index parameter_block = as_index(alignment / sizeof(float));
 /// Rounds a number of elements up to a multiple of parameter_block.
 constexpr Index padded_parameter(Index elements) { return (elements + parameter_block - 1) / parameter_block * parameter_block; }
 
+/// Returns the number of products that a layer computes for a sample of shape `input` in forward. By default, it is that of its parameters.
+/// A layer that uses a parameter several times has a member products(input).
+template <Layer L>
+constexpr Index products(const L& layer, const Shape& input) {
+  if constexpr (requires {
+                  { layer.products(input) } -> std::same_as<Index>;
+                })
+    return layer.products(input);
+  else
+    return layer.parameter_elements();
+}
+
 /// A base class for layers without parameters.
 struct NoParameters {
   [[nodiscard]] constexpr Index parameter_elements() const { return 0; }

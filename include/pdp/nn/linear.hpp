@@ -28,6 +28,9 @@ struct Linear {
   }
   [[nodiscard]] constexpr Index parameter_elements() const { return weight_elements() + (bias ? padded_parameter(out) : 0); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
+  [[nodiscard]] constexpr Index products(const Shape& input) const {
+    return parameter_elements() * (input.known() && in > 0 ? input.elements() / in : 1);
+  }
 
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {

@@ -25,6 +25,7 @@ struct Outline {
     bool forgets_output = false;
     ColumnNumbers columns{};  // numbers of the input's columns among those of all ranks; they differ only if each rank has some columns
     Shape input{};            // of a sample
+    Index products = 0;       // of a sample in forward
   };
   std::vector<Layer> layers;
   int parts = 1;                   // number of parts of each divided layer, one a rank
@@ -88,7 +89,8 @@ constexpr Outline outline(const B& model, const Shape& input) {
                works_in_place<L>,
                forgets_output<L>,
                columns,
-               shape};
+               shape,
+               products(layer, shape)};
     // The columns of several vectors, each divided over ranks, are not some columns of the one vector that Flatten makes of them.
     const bool joins_parts = is_view<L> && !PlacedLayer<L> && placement == Placement::sharded && out.rank() != shape.rank();
     shape = out;

@@ -52,6 +52,7 @@ class Residual {
   }
   [[nodiscard]] constexpr Index parameter_elements() const { return block_.parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape& input) const { return block_.saved_elements(input); }
+  [[nodiscard]] constexpr Index products(const Shape& input) const { return block_.products(input); }
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
     block_.parameters(Container<B> ? path : path.child(0), offset, visit);

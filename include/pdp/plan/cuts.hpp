@@ -35,7 +35,9 @@ class Cuts {
 
 /// Returns the relative cost of a layer per row, in multiplications. Forward and each half of backward cost the same. Values that are read
 /// and written count as well, so that layers without parameters are not free.
-constexpr Index cost(const nn::Outline::Layer& layer) { return layer.parameters + (layer.is_view ? 0 : layer.in + layer.out); }
+constexpr Index cost(const nn::Outline::Layer& layer) {
+  return std::max(layer.parameters, layer.products) + (layer.is_view ? 0 : layer.in + layer.out);
+}
 
 /// Cuts the layers into `stages` non-empty stages. Minimises the cost of the most expensive stage, then the sum of the squared costs. So
 /// the costs of the other stages are as equal as possible. Returns the first layer of each stage, followed by the number of layers. Throws

@@ -12,8 +12,9 @@ inline constexpr float infinity = __builtin_huge_valf();
 
 /// A value of an image or of its windows: number i of a matrix whose channels have rows of `columns` values.
 struct Place {
-  Index channel, row, column;
-  __device__ Place(Index i, Index values, Index columns) : channel{i / values}, row{i % values / columns}, column{i % values % columns} {}
+  Index index, channel, row, column;
+  __device__ Place(Index i, Index values, Index columns)
+      : index{i}, channel{i / values}, row{i % values / columns}, column{i % values % columns} {}
 };
 
 /// Returns the larger of two numbers; NaN if one of them is.
