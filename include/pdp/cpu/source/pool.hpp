@@ -94,6 +94,44 @@ template <class T>
   return std::bit_cast<T>(static_cast<Bits>(bits_of(value) & (Bits{} - static_cast<Bits>(condition))));
 }
 
+/// Whether windows are 2 x 2 positions side by side, as most models have them. Loops for these read and write each value once.
+inline bool halves(const Pooling& how) {
+  const auto halves_axis = [](const Windows& of) { return of.size == 2 && of.stride == 2 && of.padding == 0 && of.dilation == 1; };
+  return halves_axis(how.vertical) && halves_axis(how.horizontal);
+}
+/// Computes the largest value of each of `count` windows, of two values in each of two rows.
+template <class T>
+[[gnu::always_inline]] inline void largest_of_four(const T* __restrict top, const T* __restrict bottom, Index count, T* __restrict to) {
+  for (Index i = 0; i < count; ++i) to[i] = larger(larger(top[2 * i], top[2 * i + 1]), larger(bottom[2 * i], bottom[2 * i + 1]));
+}
+/// A row of 2 x 2 windows: the two rows of values, the largest values, and the gradients.
+template <class T>
+struct FourOfEach {
+  const T *top, *bottom, *largest, *gradient;
+  T *to_top, *to_bottom;
+  Index count;
+
+  /// Gives the gradient of each window to the first of its largest values, and 0 to the others.
+  [[gnu::always_inline]] void spread() const {
+    const T* __restrict a = top, * __restrict b = bottom, * __restrict most = largest, * __restrict all = gradient;
+    T* __restrict to_a = to_top, * __restrict to_b = to_bottom;
+    for (Index i = 0; i < count; ++i) {
+      T rest = all[i];
+      const T value = most[i];
+      const auto part = [&rest, value](T of) {
+        const bool is_largest = !(of < value);
+        const T own = value_if(is_largest, rest);
+        rest = value_if(!is_largest, rest);
+        return own;
+      };
+      to_a[2 * i] = part(a[2 * i]);
+      to_a[2 * i + 1] = part(a[2 * i + 1]);
+      to_b[2 * i] = part(b[2 * i]);
+      to_b[2 * i + 1] = part(b[2 * i + 1]);
+    }
+  }
+};
+
 /// Returns the number of positions over which a window's mean is.
 [[gnu::always_inline]] inline Index divisor(const Pooling& how, Index row, Index column) {
   if (how.counts_padding) return how.vertical.size * how.horizontal.size;
@@ -122,10 +160,19 @@ template <class T, class Visit>
 template <class T>
 void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y) {
   const detail::ChannelWindows windows{how};
+  const bool is_halving = detail::halves(how);
+  const Index width = how.horizontal.extent;
   detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
     const Index rows = windows.rows(), columns = windows.columns();
     const T* const image = x.data + channel * how.positions();
     T* const to = y.data + channel * rows * columns;
+    if (is_halving) {
+      for (Index row = 0; row < rows; ++row) {
+        const T* const top = image + 2 * row * width;
+        detail::largest_of_four(top, top + width, columns, to + row * columns);
+      }
+      return;
+    }
     std::fill_n(to, rows * columns, -positive_infinity<T>());
     for (Index row = 0; row < rows; ++row)
       windows.for_each_run(row, 0, columns, [=](const detail::WindowRun& run) {
@@ -140,12 +187,22 @@ template <class T>
 void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
                        Matrix<T> gradient_x) {
   const detail::ChannelWindows windows{how};
+  const bool is_halving = detail::halves(how);
+  const Index width = how.horizontal.extent;
   detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
     const Index columns = windows.columns(), place = channel * windows.rows() * columns;
     const T* const image = x.data + channel * how.positions();
     const T* const largest = y.data + place;
     T* const to = gradient_x.data + channel * how.positions();
     std::fill_n(to, how.positions(), T{});
+    if (is_halving) {
+      for (Index row = 0; row < windows.rows(); ++row) {
+        const Index at = 2 * row * width, window = place + row * columns;
+        detail::FourOfEach<T>{image + at, image + at + width, y.data + window, gradient_y.data + window, to + at, to + at + width, columns}
+            .spread();
+      }
+      return;
+    }
     detail::with_gradients(windows, gradient_y.data + place, [&](Index row, Index first, Index end, T* left) {
       windows.for_each_run(row, first, end, [=](const detail::WindowRun& run) {
         const T* __restrict const from = image + run.position, * __restrict const of_window = largest + row * columns + run.first;
