@@ -12,7 +12,6 @@
 
 namespace {
 
-// [dataset]
 /// Digits with pixels from 0 to 1, which are the targets, too.
 struct Pixels {
   using Target = float;
@@ -26,9 +25,7 @@ struct Pixels {
     std::ranges::copy(x, y.begin());
   }
 };
-// [dataset]
 
-// [model]
 using namespace pdp::nn;
 
 constexpr pdp::Task autoencoder{Sequential{Conv2d{1, 8, 3, {.stride = 2, .padding = 1}}, Relu{},   // [1, 28, 28] -> [8, 14, 14]
@@ -37,7 +34,6 @@ constexpr pdp::Task autoencoder{Sequential{Conv2d{1, 8, 3, {.stride = 2, .paddin
                                            Linear{32, 8 * 28 * 28}, Relu{}, Reshape{8, 28, 28},    // -> [8, 28, 28]
                                            Conv2d{8, 1, 3, {.padding = 1}}},                       // -> [1, 28, 28]
                                 pdp::loss::MeanSquaredError{}, pdp::optim::Adam{.lr = 2e-3f}};
-// [model]
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// error: nn::Flatten cannot be inside nn::Sum or nn::Concat
+// error: nn::Flatten and nn::Reshape cannot be inside nn::Sum or nn::Concat
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sum.hpp>

@@ -5,6 +5,7 @@
 #include <pdp/data/in_memory.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
+#include <pdp/nn/concat.hpp>
 #include <pdp/nn/conv2d.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/pool.hpp>
@@ -97,10 +98,10 @@ void check_pooling(const pdp::cuda::Device& device, const How& how, Index rows, 
 template <class... How>
 std::vector<double> losses(const How&... how) {
   using namespace pdp::nn;
-  const pdp::Task task{
-      Sequential{Conv2d{1, 6, 3, {.padding = 1}}, Tanh{}, Residual{Sequential{Conv2d{6, 6, 3, {.padding = 1}}, Tanh{}}}, MaxPool2d{2},
-                 Conv2d{6, 8, 2, {.bias = false}}, Tanh{}, AvgPool2d{{1, 2}}, AdaptiveAvgPool2d{1}, Flatten{}, Linear{8, 4}},
-      pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f}};
+  const pdp::Task task{Sequential{Conv2d{1, 6, 3, {.padding = 1}}, Tanh{}, Residual{Sequential{Conv2d{6, 6, 3, {.padding = 1}}, Tanh{}}},
+                                  MaxPool2d{2}, Concat{Conv2d{6, 5, 2, {.bias = false}}, Conv2d{6, 3, 2}}, Tanh{}, AvgPool2d{{1, 2}},
+                                  AdaptiveAvgPool2d{1}, Flatten{}, Linear{8, 4}},
+                       pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f, .momentum = 0.9f}};
   const std::vector<float> x = support::normal(100 * 24, 42);
   std::vector<std::int32_t> classes;
   for (auto row = x.begin(); row != x.end(); row += 24) classes.push_back(static_cast<std::int32_t>(std::max_element(row, row + 4) - row));
@@ -130,6 +131,13 @@ TEMPLATE_TEST_CASE("Convolutions on a GPU match those on a CPU", "[cuda]", float
                                  .horizontal = {.extent = 10, .size = 2, .stride = 3, .padding = 2, .dilation = 2}},
                                 rows, false);
   }
+  check_convolution<TestType>(*device,
+                              {.channels = 4,
+                               .filters = 6,
+                               .groups = 2,
+                               .vertical = {.extent = 21, .size = 3, .padding = 1},
+                               .horizontal = {.extent = 19, .size = 3, .padding = 1}},
+                              4, true);  // several slices of the windows
   // More filters, depth and windows than a tile, and several slices of the windows.
   check_convolution<TestType>(*device,
                               {.channels = 9,
@@ -154,12 +162,41 @@ TEMPLATE_TEST_CASE("Pooling on a GPU matches that on a CPU", "[cuda]", float, BF
   };
   for (const Index rows : {0, 1, 5}) {
     check({3, {.extent = 6, .size = 2, .stride = 2}, {.extent = 5, .size = 2, .stride = 2}}, rows);
+    check({2, {.extent = 9, .size = 2, .dilation = 3}, {.extent = 8, .size = 3, .stride = 2, .padding = 2, .dilation = 2}}, rows);
     check({2, {.extent = 7, .size = 3, .stride = 2, .padding = 1}, {.extent = 4, .size = 3, .padding = 1}, false}, rows);
     const pdp::AdaptivePooling adaptive{2, {.extent = 7, .count = 3}, {.extent = 4, .count = 5}};
     check_pooling<TestType>(
         *device, adaptive, rows, [&](const auto& on, auto x, auto y) { average_pool(on, adaptive, x, y); },
         [&](const auto& on, auto, auto, auto gradient_y, auto gradient_x) { average_pool_backward(on, adaptive, gradient_y, gradient_x); });
   }
+}
+
+TEST_CASE("max_pool on a GPU gives NaN for a window with NaN", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  for (const std::size_t bad : {0UL, 1UL, 4UL, 5UL}) {
+    std::vector<float> x(16, 1.0f);
+    x[bad] = NAN;
+    const Copy<float> x_there{*device, x};
+    Copy<float> y_there{*device, std::vector<float>(4)};
+    max_pool(*device, {.vertical = {.extent = 4, .size = 2, .stride = 2}, .horizontal = {.extent = 4, .size = 2, .stride = 2}},
+             x_there.matrix(1, 16), y_there.matrix(1, 4));
+    const auto y = y_there.values();
+    for (std::size_t i = 0; i < 4; ++i) CHECK(std::isnan(y[i]) == (i == 0));
+  }
+}
+
+TEMPLATE_TEST_CASE("copy_columns copies some columns of each row on a GPU, and no others", "[cuda]", float, BFloat16, Float16) {
+  const auto device = gpu::device();
+  if (!device) return;
+  const auto from = exact<TestType>(5 * 7, 1), to = exact<TestType>(5 * 9, 2);
+  const Copy<TestType> from_there{*device, rounded<TestType>(from)};
+  Copy<TestType> to_there{*device, rounded<TestType>(to)};
+  copy_columns(*device, from_there.matrix(5, 7), 2, to_there.matrix(5, 9), 3, 4);
+  const auto found = widened(to_there.values());
+  for (std::size_t row = 0; row < 5; ++row)
+    for (std::size_t col = 0; col < 9; ++col)
+      CHECK(found[row * 9 + col] == (col >= 3 && col < 7 ? from[row * 7 + 2 + col - 3] : to[row * 9 + col]));
 }
 
 TEST_CASE("A model of images has the same losses on a GPU as on a CPU", "[cuda]") {

@@ -4,8 +4,10 @@
 #include <pdp/core/finite.hpp>
 #include <pdp/cpu/activation.hpp>
 #include <pdp/cpu/loss.hpp>
+#include <pdp/cpu/pool.hpp>
 #include <pdp/cpu/simd/elementary.hpp>
 #include <pdp/cpu/simd/lanes.hpp>
+#include <pdp/cpu/softmax.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/loss/cross_entropy.hpp>
@@ -251,6 +253,27 @@ TEST_CASE("softmax_cross_entropy with -ffast-math gives NaN for a row with NaN a
       if (bad == 0 || bad == 5) CHECK(sums.correct == 0);
       for (const float value : gradient) CHECK(pdp::is_nan(value));
     }
+}
+
+TEST_CASE("max_pool and softmax propagate NaN with -ffast-math", "[fast_math]") {
+  const auto check = [](const cpu::Cpu& on, const pdp::Pooling& how, const std::vector<float>& x, std::size_t window) {
+    std::vector<float> y(pdp::as_size(how.windows()));
+    max_pool(on, how, pdp::Matrix<const float>{x.data(), 1, how.positions()}, pdp::Matrix<float>{y.data(), 1, how.windows()});
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(pdp::is_nan(y[i]) == (i == window));
+  };
+  for (const cpu::Cpu& on : cpus())
+    for (const std::size_t at : {0u, 1u, 8u, 9u}) {
+      std::vector<float> x(16, 1.0f);
+      x[at] = nan();
+      check(on, {.vertical = {.extent = 2, .size = 2, .stride = 2}, .horizontal = {.extent = 8, .size = 2, .stride = 2}}, x, 0);
+      check(on, {.vertical = {.extent = 2, .size = 2}, .horizontal = {.extent = 8, .size = 2, .stride = 3}}, x, 0);
+    }
+  const std::vector<float> x{1, nan(), 3, 1, 2, 3};
+  for (const cpu::Cpu& on : cpus()) {
+    std::vector<float> y(6);
+    softmax(on, pdp::Matrix<const float>{x.data(), 2, 3}, pdp::Matrix<float>{y.data(), 2, 3});
+    for (std::size_t i = 0; i < 6; ++i) CHECK(pdp::is_nan(y[i]) == (i < 3));
+  }
 }
 
 TEST_CASE("log and log1p of Lanes with -ffast-math are right for zeros, NaN and infinity", "[fast_math]") {

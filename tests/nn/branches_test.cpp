@@ -111,6 +111,16 @@ TEST_CASE("Sum and Concat have the gradients of central differences", "[nn][bran
   check_gradients(Concat{Conv2d{2, 3, 3, {.padding = 1}}, Conv2d{2, 1, 1}, nn::MaxPool2d{3, {.stride = 1, .padding = 1}}}, Shape{2, 3, 4});
 }
 
+TEST_CASE("Concat of layers of any width neither hides nor fixes the width of a sample", "[nn][branches]") {
+  const nn::Residual doubled{Sequential{Concat{nn::Relu{}, Tanh{}}, Linear{20, 10}}};
+  CHECK(doubled.output(Shape{10}) == Shape{10});
+  CHECK(nn::input_elements(Sequential{Concat{nn::Relu{}, Tanh{}}, Linear{20, 10}}) == 0);
+  CHECK(nn::flow(Sequential{Concat{nn::Relu{}, Tanh{}}, Linear{20, 10}}, Shape{10}).shape == Shape{10});
+  CHECK(nn::input_elements(Sequential{Sum{nn::Relu{}, Tanh{}}, Linear{20, 10}}) == 20);
+  CHECK_THROWS_WITH(refused(Sequential{Concat{nn::Relu{}, Tanh{}}, Linear{20, 10}}, Shape{7}), Contains("(Linear) expects 20 values"));
+  check_gradients(doubled, Shape{10});
+}
+
 TEST_CASE("Parameters in Sum and Concat have the names of a PyTorch ModuleList", "[nn][branches]") {
   std::vector<std::string> names;
   nn::for_each_leaf(Sequential{Tanh{}, Sum{Linear{3, 3}, Sequential{Tanh{}, Concat{Linear{3, 1}, Linear{3, 2}}}}}, {},

@@ -28,6 +28,10 @@ TEST_CASE("Reshape gives the same values another shape, and refuses samples of a
   CHECK_THROWS_WITH(pdp::nn::check_widths(pdp::nn::flow(pdp::nn::Sequential{pdp::nn::Linear{3, 12}, Reshape{2, 5}}, pdp::Shape{3})),
                     Contains("layer 1 (Reshape) expects 10 values a sample, but its input has 12 (shape [12], the output of Linear)"));
   CHECK(pdp::testing::check_gradients<double>(model, pdp::Shape{3}));
+  CHECK_THROWS_WITH((Reshape{-1, 28}), "nn::Reshape was given the shape [-1, 28]; all extents must be 1 or more");
+  CHECK_THROWS_AS((Reshape{0}), pdp::ConfigError);
+  CHECK_THROWS_AS((Reshape{pdp::Shape::any, 28}), pdp::ConfigError);
+  CHECK_THROWS_AS((Reshape{pdp::Shape{}}), pdp::ConfigError);
 }
 
 TEST_CASE("Linear acts on the last dimension of a sample of any shape", "[nn]") {

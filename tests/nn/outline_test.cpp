@@ -1,8 +1,10 @@
 #include <pdp/nn/outline.hpp>
 
+#include <algorithm>
 #include <vector>
 
 #include <pdp/nn/conv2d.hpp>
+#include <pdp/nn/divided.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/repeat.hpp>
 #include <pdp/nn/residual.hpp>
@@ -57,6 +59,10 @@ TEST_CASE("Outline counts the products of a sample, also those of parameters tha
   };
   CHECK(products(Sequential{Linear{8, 16}, Tanh{}}, Shape{8}) == std::vector<Index>{8 * 16 + 16, 0});
   CHECK(products(Sequential{Linear{8, 16}, Tanh{}}, Shape{5, 8}) == std::vector<Index>{5 * (8 * 16 + 16), 0});
+  const nn::Divided divided{Sequential{Linear{8, 16}, Tanh{}, Linear{16, 4}}, nn::Part{0, 2}, nn::Output::whole};
+  const std::vector<Index> of_parts = products(divided, Shape{5, 8});
+  CHECK(std::ranges::count(of_parts, 5 * (8 * 8 + 16)) == 1);
+  CHECK(std::ranges::count(of_parts, 5 * (8 * 4 + 16)) == 1);
   CHECK(products(Sequential{Conv2d{2, 6, 3, {.groups = 2}}, Residual{Conv2d{6, 6, 1}}, nn::Sum{Conv2d{6, 4, 1}, Conv2d{6, 4, 1}}},
                  Shape{2, 7, 6}) == std::vector<Index>{6 * 9 * 20, 36 * 20, 2 * 24 * 20});
 }

@@ -195,6 +195,11 @@ TEST_CASE("MaxPool2d gives NaN for a window with NaN", "[nn][pool]") {
     x[bad] = std::numeric_limits<float>::quiet_NaN();
     const Results found = results(nn::MaxPool2d{2}, 4, 4, x);
     for (std::size_t i = 0; i < found.y.size(); ++i) CHECK(std::isnan(found.y[i]) == (i == 0));
+    const Results wide = results(nn::MaxPool2d{{2, 3}, {.stride = {2, 1}, .padding = {0, 1}}}, 4, 4, x);
+    for (std::size_t i = 0; i < wide.y.size(); ++i) {
+      const bool is_beside = i < 4 && i + 1 >= bad % 4 && i <= bad % 4 + 1;
+      CHECK(std::isnan(wide.y[i]) == is_beside);
+    }
   }
 }
 

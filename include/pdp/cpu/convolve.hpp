@@ -8,7 +8,8 @@
 namespace pdp::cpu {
 
 /// Computes y from x, as Convolution says, and adds the bias of each filter. `bias` may be null. Floats go through oneDNN's convolutions if
-/// the program has oneDNN. Otherwise, Eigen multiplies the weight by the windows of x, which are copied as columns a few at a time.
+/// has_onednn(cpu) and oneDNN has one for the sizes. Otherwise, Eigen multiplies the weight by the windows of x, which are copied as
+/// columns a few at a time.
 template <class T>
 void convolve(const Cpu& cpu, const Convolution& how, Matrix<const T> x, const T* weight, const T* bias, Matrix<T> y);
 

@@ -10,7 +10,7 @@ namespace pdp::cpu {
 template <class T>
 void softmax(const Cpu& cpu, Matrix<const T> x, Matrix<T> y);
 
-/// Computes the gradient of x from y and the gradient of y, in whose memory it may be.
+/// Computes the gradient of x from y and the gradient of y. gradient_x may be gradient_y.
 template <class T>
 void softmax_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 

@@ -7,8 +7,8 @@
 
 namespace pdp::cpu {
 
-/// The library that multiplies matrices of floats. `best` is oneDNN if CMake's target pdp::onednn is linked, otherwise Eigen. Eigen
-/// multiplies matrices of all other types.
+/// The library for products of matrices and convolutions of floats. `best` is oneDNN if CMake's target pdp::onednn is linked, otherwise
+/// Eigen. Eigen computes those of all other types.
 enum class Products { best, eigen };
 
 /// A CPU device: the resources of the processor that a rank uses.

@@ -42,11 +42,11 @@ class RandomCrop {
   }
   [[nodiscard]] Shape target_shape() const { return set_.target_shape(); }
 
-  /// Copies samples as described by the concept Dataset.
+  /// Copies samples as described by the concept Dataset. Gathers one whole image at a time.
   void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const {
     const auto middle = [&](Index) { return std::pair{(size_.height - height_) / 2, (size_.width - width_) / 2}; };
     cut(
-        which, x, [&](std::span<float> whole) { set_.gather(which, whole, y); }, middle);
+        which, x, y, [&](auto one, auto image, auto target) { set_.gather(one, image, target); }, middle);
   }
   void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y, const TrainingEpoch& epoch) const {
     const auto anywhere = [&](Index sample) {
@@ -56,23 +56,23 @@ class RandomCrop {
       return std::pair{down, below(size_.width - width_ + 1)};
     };
     cut(
-        which, x, [&](std::span<float> whole) { gather_in_epoch(set_, which, whole, y, epoch.inner()); }, anywhere);
+        which, x, y, [&](auto one, auto image, auto target) { gather_in_epoch(set_, one, image, target, epoch.inner()); }, anywhere);
   }
 
  private:
-  /// Copies the part at place(sample), a row and a column, of each image. gather_whole(images) copies the images.
+  /// Copies the part at place(sample), a row and a column, of each image. gather_whole(sample, image, target) copies an image.
   template <class Gather, class Place>
-  void cut(std::span<const Index> which, std::span<float> x, const Gather& gather_whole, const Place& place) const {
-    const Index of_image = size_.height * size_.width;
-    std::vector<float> images(which.size() * as_size(size_.channels * of_image));
-    gather_whole(std::span<float>{images});
+  void cut(std::span<const Index> which, std::span<float> x, std::span<Target> y, const Gather& gather_whole, const Place& place) const {
+    const Index of_channel = size_.height * size_.width;
+    const std::size_t of_target = as_size(target_shape().elements());
+    std::vector<float> image(as_size(size_.channels * of_channel));
     auto to = x.begin();
     for (std::size_t row = 0; row < which.size(); ++row) {
+      gather_whole(which.subspan(row, 1), std::span<float>{image}, y.subspan(row * of_target, of_target));
       const auto [down, right] = place(which[row]);
-      const float* const image = images.data() + as_index(row) * size_.channels * of_image;
       for (Index channel = 0; channel < size_.channels; ++channel)
         for (Index line = 0; line < height_; ++line)
-          to = std::copy_n(image + channel * of_image + (down + line) * size_.width + right, width_, to);
+          to = std::copy_n(image.data() + channel * of_channel + (down + line) * size_.width + right, width_, to);
     }
   }
 

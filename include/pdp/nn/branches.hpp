@@ -22,7 +22,8 @@ class Branches {
       !any_is_placed<LeafTypes<B...>>,
       "pdp: tensor-parallel layers cannot be inside nn::Sum or nn::Concat: schedules treat these as one layer, which exchanges no "
       "messages");
-  static_assert(!any_is_view<LeafTypes<B...>>, "pdp: nn::Flatten cannot be inside nn::Sum or nn::Concat; put it before or behind them");
+  static_assert(!any_is_view<LeafTypes<B...>>,
+                "pdp: nn::Flatten and nn::Reshape cannot be inside nn::Sum or nn::Concat; put them before or behind");
 
  public:
   using Inner = LeafTypes<B...>;

@@ -39,6 +39,7 @@ struct ColumnParallel {
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return own().output(input); }
   [[nodiscard]] constexpr Index parameter_elements() const { return own().parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
+  [[nodiscard]] constexpr Index products(const Shape& input) const { return own().products(input); }
 
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {

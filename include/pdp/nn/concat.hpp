@@ -86,7 +86,8 @@ class Concat : public detail::Branches<B...> {
   /// Returns the shape of two samples side by side.
   [[nodiscard]] constexpr Shape join(const Shape& a, const Shape& b, Index number) const {
     if (!a.rank_is_known() || !b.rank_is_known())
-      return !joins_first() && a.last() != Shape::any && b.last() != Shape::any ? Shape{Shape::leading, a.last() + b.last()} : Shape{};
+      return !joins_first() && a.last() != Shape::any && b.last() != Shape::any ? Shape{Shape::leading, a.last() + b.last()}
+                                                                                : Shape{Shape::leading, Shape::any};
     const int axis = joins_first() ? 0 : a.rank() - 1;
     std::array<Index, Shape::max_rank> extents{};
     for (int each = 0; each < a.rank(); ++each) {

@@ -80,7 +80,7 @@ constexpr Index parameter_block = as_index(alignment / sizeof(float));
 constexpr Index padded_parameter(Index elements) { return (elements + parameter_block - 1) / parameter_block * parameter_block; }
 
 /// Returns the number of products that a layer computes for a sample of shape `input` in forward. By default, it is that of its parameters.
-/// A layer that uses a parameter several times has a member products(input).
+/// A layer with products of matrices, or with convolutions, that use a parameter several times has a member products(input).
 template <Layer L>
 constexpr Index products(const L& layer, const Shape& input) {
   if constexpr (requires {

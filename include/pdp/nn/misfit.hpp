@@ -33,7 +33,8 @@ constexpr Misfit misfit(const L& layer, const Shape& input) {
     const Index expected = layer.input_elements();
     if (expected == 0) return {};
     if (input.known() && input.elements() != expected) return {"values a sample", expected, input.elements()};
-    if (!input.rank_is_known() && input.rank() > 0 && input.last() != expected) return {"values a sample", expected, input.last()};
+    const Index last = input.last();
+    if (!input.rank_is_known() && last != Shape::any && last != expected) return {"values a sample", expected, last};
     return {};
   }
 }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include <pdp/core/pooling.hpp>
 #include <pdp/nn/image.hpp>
 #include <pdp/nn/layer.hpp>
@@ -10,14 +8,17 @@
 /// columns of windows]. The number of windows on an axis is (extent + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down.
 namespace pdp::nn {
 
+/// The stride of windows that lie side by side.
+inline constexpr Size2d same_as_kernel{-1};
+
 /// By default, windows lie side by side. The padding is on both sides of each axis, and at most half of a window.
 struct MaxPool2dOptions {
-  std::optional<Size2d> stride{};  // unset: the kernel
+  Size2d stride = same_as_kernel;
   Size2d padding{0};
   Size2d dilation{1};
 };
 struct AvgPool2dOptions {
-  std::optional<Size2d> stride{};
+  Size2d stride = same_as_kernel;
   Size2d padding{0};
   bool counts_padding = true;  // as zeros; PyTorch's count_include_pad
 };
@@ -41,6 +42,7 @@ class Pool : public NoParameters {
   }
 
  protected:
+  static constexpr Size2d stride_of(Size2d kernel, Size2d stride) { return stride == same_as_kernel ? kernel : stride; }
   constexpr Pool(const char* layer, const Windows2d& windows, bool counts_padding) : windows_{windows}, counts_padding_{counts_padding} {
     windows.check(layer);
     const Size2d reach{windows.vertical(1).reach(), windows.horizontal(1).reach()};
@@ -63,7 +65,7 @@ class MaxPool2d : public detail::Pool {
   static constexpr const char* name = "MaxPool2d";
 
   constexpr explicit MaxPool2d(Size2d kernel, const MaxPool2dOptions& options = {})
-      : Pool{name, {kernel, options.stride.value_or(kernel), options.padding, options.dilation}, false} {}
+      : Pool{name, {kernel, stride_of(kernel, options.stride), options.padding, options.dilation}, false} {}
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*) const {
@@ -84,7 +86,7 @@ class AvgPool2d : public detail::Pool {
   using forgets_output = AvgPool2d;
 
   constexpr explicit AvgPool2d(Size2d kernel, const AvgPool2dOptions& options = {})
-      : Pool{name, {kernel, options.stride.value_or(kernel), options.padding}, options.counts_padding} {}
+      : Pool{name, {kernel, stride_of(kernel, options.stride), options.padding}, options.counts_padding} {}
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*) const {

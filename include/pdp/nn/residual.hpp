@@ -26,7 +26,8 @@ class Residual {
   static_assert(!any_is_placed<LeafTypes<B>>,
                 "pdp: tensor-parallel layers cannot be inside nn::Residual: schedules treat it as one layer, which exchanges "
                 "no messages");
-  static_assert(!any_is_view<LeafTypes<B>>, "pdp: nn::Flatten cannot be inside nn::Residual, as a residual keeps the shape of its input");
+  static_assert(!any_is_view<LeafTypes<B>>,
+                "pdp: nn::Flatten and nn::Reshape cannot be inside nn::Residual, as a residual keeps the shape of its input");
 
  public:
   static constexpr const char* name = "Residual";
@@ -38,7 +39,7 @@ class Residual {
     const Flow through = block_.flow(Shape{});
     check_widths(through);
     const Index in = block_.input_elements(), out = through.shape.last();
-    if (in != 0 && through.shape.rank() > 0 && !through.shape.rank_is_known() && out != in) refuse(in, out);
+    if (in != 0 && !through.shape.rank_is_known() && out != Shape::any && out != in) refuse(in, out);
     if (in != 0 && through.shape.known() && through.shape.elements() != in) refuse(in, through.shape.elements());
   }
 

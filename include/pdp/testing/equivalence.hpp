@@ -205,7 +205,9 @@ template <comm::Communicator C, class TaskType, strategy::Strategy S, SupportedP
 Equivalence serial_equivalence(const TaskType& task, const Batches<typename decltype(TaskType::loss)::Target>& batches, const S& strategy,
                                int size, const EquivalenceOptions& options = {}, P /*precision*/ = {}) {
   const Shape input = options.input.known() ? options.input : Shape{nn::input_elements(task.model)};
-  if (input.elements() == 0) throw ConfigError{"the model takes samples of any shape; set input to theirs, as in {.input = Shape{784}}"};
+  if (input.elements() == 0)
+    throw ConfigError{
+        "the model takes samples of several shapes; set input to theirs, as in {.input = Shape{784}} or {.input = Shape{1, 28, 28}}"};
   const auto single = detail::spread_over(task, input, strategy::Single{}, 1, options.gradient);
   const auto spread = detail::spread_over(task, input, strategy, size, options.gradient);
   return {detail::losses<C, P>(single, task, input, batches, options, false).front(),

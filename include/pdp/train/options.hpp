@@ -77,7 +77,10 @@ template <nn::Block Model>
 Shape input_of(const Model& model, const TrainerOptions& options) {
   if (options.input.known()) return options.input;
   const Index elements = nn::input_elements(model);
-  if (elements == 0) throw ConfigError{"the model takes samples of any shape, so the trainer needs theirs, as in {.input = Shape{784}}"};
+  if (elements == 0)
+    throw ConfigError{
+        "the model takes samples of several shapes, so the trainer needs theirs, as in {.input = Shape{784}} or {.input = Shape{1, 28, "
+        "28}}"};
   return Shape{elements};
 }
 

@@ -160,19 +160,14 @@ class ConvolutionKernels {
     kernel->run(stream_, inputs, results, scratch_.data());
     return true;
   }
-  /// Returns memory for `count` floats, which stays valid until the next call.
-  float* floats(Index count) {
-    if (count > floats_.size()) floats_ = Buffer<float>{count};
-    return floats_.data();
-  }
 
  private:
-  /// Returns null if oneDNN has no kernel, or if there are too many already. So batches with ever new numbers of rows do not fill the
-  /// memory.
+  /// Returns null if oneDNN has no kernel. Forgets all kernels if there are too many, so that batches with ever new numbers of rows do not
+  /// fill the memory.
   ConvolutionKernel* find(const ConvolutionForm& form) {
     constexpr std::size_t most = 256;
     if (const auto found = kernels_.find(form); found != kernels_.end()) return found->second.get();
-    if (kernels_.size() == most) return nullptr;
+    if (kernels_.size() == most) kernels_.clear();
     std::unique_ptr<ConvolutionKernel> made;
     try {
       made = std::make_unique<ConvolutionKernel>(engine_, form);
@@ -187,7 +182,6 @@ class ConvolutionKernels {
   dnnl::stream stream_{engine_};
   std::map<ConvolutionForm, std::unique_ptr<ConvolutionKernel>> kernels_;  // null if oneDNN has none
   Buffer<std::byte> scratch_;
-  Buffer<float> floats_;
 };
 
 }  // namespace pdp::cpu::onednn

@@ -14,8 +14,10 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 
+#include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/cpu/onednn/convolution.hpp>
@@ -112,33 +114,45 @@ inline ConvolutionKernels& convolution_kernels() {
   thread_local ConvolutionKernels kernels;  // thread_local, since a call has no state to keep them in
   return kernels;
 }
+/// Returns memory for at least `count` floats, which stays valid until the next call of the thread.
+inline Buffer<float>& convolution_sums(Index count) {
+  thread_local Buffer<float> sums;
+  if (count > sums.size()) sums = Buffer<float>{count};
+  return sums;
+}
+/// Returns false if oneDNN cannot make its engine or a kernel. pdp then computes the convolution.
+inline bool run(const ConvolutionForm& form, std::span<const float* const> inputs, std::span<float* const> results) {
+  try {
+    return convolution_kernels().run(form, inputs, results);
+  } catch (const dnnl::error&) {
+    return false;
+  }
+}
 
 }  // namespace detail
 
 bool convolve(const Convolution& how, Index rows, const float* x, const float* weight, const float* bias, float* y, int threads) {
   const detail::OpenMpThreads given{threads};
-  return detail::convolution_kernels().run({ConvolutionForm::Result::y, how, rows, bias != nullptr, given.count()},
-                                           std::array{x, weight, bias}, std::array{y});
+  return detail::run({ConvolutionForm::Result::y, how, rows, bias != nullptr, given.count()}, std::array{x, weight, bias}, std::array{y});
 }
 
 bool convolve_backward_input(const Convolution& how, Index rows, const float* weight, const float* gradient_y, float* gradient_x,
                              int threads) {
   const detail::OpenMpThreads given{threads};
-  return detail::convolution_kernels().run({ConvolutionForm::Result::gradient_x, how, rows, false, given.count()},
-                                           std::array{weight, gradient_y}, std::array{gradient_x});
+  return detail::run({ConvolutionForm::Result::gradient_x, how, rows, false, given.count()}, std::array{weight, gradient_y},
+                     std::array{gradient_x});
 }
 
 bool convolve_backward_weight(const Convolution& how, Index rows, const float* x, const float* gradient_y, float* gradient_weight,
                               float* gradient_bias, bool accumulate, int threads) {
   const detail::OpenMpThreads given{threads};
-  ConvolutionKernels& kernels = detail::convolution_kernels();
   const ConvolutionForm form{ConvolutionForm::Result::gradient_weight, how, rows, gradient_bias != nullptr, given.count()};
   const std::array inputs{x, gradient_y};
-  if (!accumulate) return kernels.run(form, inputs, std::array{gradient_weight, gradient_bias});
+  if (!accumulate) return detail::run(form, inputs, std::array{gradient_weight, gradient_bias});
   const Index weights = how.filters * how.depth();
-  float* const of_weight = kernels.floats(weights + how.filters);
+  float* const of_weight = detail::convolution_sums(weights + how.filters).data();
   float* const of_bias = of_weight + weights;
-  if (!kernels.run(form, inputs, std::array{of_weight, of_bias})) return false;
+  if (!detail::run(form, inputs, std::array{of_weight, of_bias})) return false;
   for (Index i = 0; i < weights; ++i) gradient_weight[i] += of_weight[i];
   for (Index i = 0; gradient_bias != nullptr && i < how.filters; ++i) gradient_bias[i] += of_bias[i];
   return true;

@@ -30,7 +30,7 @@ struct Patches {
   std::array<T, as_size(most_values)> values;
 
   [[nodiscard]] Index count() const { return windows.end - windows.first; }
-  /// Calls visit(patches) for parts that together have all windows and all rows from `rows`. The rows are the innermost loop.
+  /// Calls visit(patches) for parts that together have all windows and the rows of.first to of.end - 1. Their rows are the innermost loop.
   template <class Visit>
   void for_each(const Convolution& how, const Range& of, const Visit& visit) {
     const Index at_once = most_values / std::min(most_rows, of.end - of.first);
@@ -43,8 +43,8 @@ struct Patches {
     }
   }
 
-  /// Calls visit(values, position, count, stride) for runs of values that lie in one row of an image, `stride` apart from `position` on;
-  /// -1 if they lie outside it. The image begins with the first channel of a group.
+  /// Calls visit(values, position, count, stride) for runs of values. They lie in one row of an image, `stride` apart from `position` on.
+  /// If `position` is -1, they lie outside it. The image begins with the first channel of a group.
   template <class Visit>
   void for_each_run(const Convolution& how, const Visit& visit) {
     const Windows &vertical = how.vertical, &horizontal = how.horizontal;
@@ -88,7 +88,8 @@ struct Patches {
   }
 };
 
-/// Calls visit(image of x, image of y, number of the group) for all groups of all rows, on all threads. Only their places are used.
+/// Calls visit(image of x, image of y, number of the group) for all groups of all rows, on all threads. Of the matrices, only addresses and
+/// numbers of rows are used.
 template <class X, class Y, class Visit>
 void for_each_group(const Cpu& cpu, const Convolution& how, Matrix<X> x, Matrix<Y> y, const Visit& visit) {
   in_parts(cpu, x.rows * how.groups, 1, [&](Index begin, Index end) {

@@ -84,7 +84,7 @@ template <class Body>
 /// Returns the larger of two numbers; NaN if one of them is. Without a branch, which processors would often predict wrongly.
 template <class T>
 [[gnu::always_inline]] inline T larger(T a, T b) {
-  const T found = a > b ? a : b;  // b if one of them is NaN
+  const T found = is_greater(a, b) ? a : b;  // b if one of them is NaN
   return is_nan(a) ? a : found;
 }
 /// Returns the value if a condition holds, and 0 otherwise. Without a branch, too.
@@ -132,7 +132,7 @@ struct FourOfEach {
   }
 };
 
-/// Returns the number of positions over which a window's mean is.
+/// Returns the number by which the sum of a window is divided.
 [[gnu::always_inline]] inline Index divisor(const Pooling& how, Index row, Index column) {
   if (how.counts_padding) return how.vertical.size * how.horizontal.size;
   Index rows = 0, columns = 0;

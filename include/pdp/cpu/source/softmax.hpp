@@ -16,7 +16,7 @@ namespace pdp::cpu {
 
 namespace detail {
 
-/// Returns the sum of the products of two rows, in double.
+/// Returns the sum of the products of two rows. Adds in double.
 template <class V, class T>
 [[gnu::always_inline]] inline double sum_of_products(const T* a, const T* b, Index count) {
   double total = 0;

@@ -26,7 +26,7 @@ static_assert(tile / of_thread * (tile / of_thread) == block_threads);
 
 template <class Product>
 __global__ void __launch_bounds__(block_threads) multiply(Product product, ProductSizes sizes, unsigned slices) {
-  __shared__ float left[depth_at_once][tile + 1];  // one more, so that the threads that write a column use different banks
+  __shared__ float left[depth_at_once][tile + 2];  // two more, so that the threads of a warp, which write two rows, use different banks
   __shared__ float right[depth_at_once][tile];
   const Index column_tiles = (sizes.cols + tile - 1) / tile, row_tiles = (sizes.rows + tile - 1) / tile;
   const Index column_tile = blockIdx.x % column_tiles, row_tile = blockIdx.x / column_tiles % row_tiles;

@@ -77,7 +77,7 @@ struct MaxPoolBackward {
   }
 };
 
-/// Returns the number of positions over which a window's mean is.
+/// Returns the number by which the sum of a window is divided.
 __device__ inline Index divisor(const Pooling& how, const Place& window) {
   if (how.counts_padding) return how.vertical.size * how.horizontal.size;
   Index values = 0;

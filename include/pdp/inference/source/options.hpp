@@ -22,7 +22,10 @@ PDP_INLINE PredictorOptions detail::checked(PredictorOptions options) {
 
 PDP_INLINE Shape detail::sample_shape(const PredictorOptions& options, Index elements) {
   if (options.input.known()) return options.input;
-  if (elements == 0) throw ConfigError{"the model takes samples of any shape, so the predictor needs theirs, as in {.input = Shape{784}}"};
+  if (elements == 0)
+    throw ConfigError{
+        "the model takes samples of several shapes, so the predictor needs theirs, as in {.input = Shape{784}} or {.input = Shape{1, 28, "
+        "28}}"};
   return Shape{elements};
 }
 
