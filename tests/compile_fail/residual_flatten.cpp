@@ -1,4 +1,4 @@
-// error: pdp: nn::Flatten cannot be inside nn::Residual
+// error: pdp: nn::Flatten and nn::Reshape cannot be inside nn::Residual
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/residual.hpp>

@@ -150,9 +150,7 @@ void add_bias_gradients(const Cpu& cpu, const Convolution& how, Matrix<const T> 
   const Index windows = how.windows();
   in_parts(cpu, how.filters, least_part / std::max<Index>(gradient_y.rows * windows, 1) + 1, [&](Index begin, Index end) {
     for (Index filter = begin; filter < end; ++filter)
-      for (Index row = 0; row < gradient_y.rows; ++row)
-        gradient_bias[filter] +=
-            Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>{gradient_y.row(row) + filter * windows, windows}.sum();
+      for (Index row = 0; row < gradient_y.rows; ++row) gradient_bias[filter] += sum_of(gradient_y.row(row) + filter * windows, windows);
   });
 }
 

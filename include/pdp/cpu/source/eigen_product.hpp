@@ -1,6 +1,6 @@
 #pragma once
 
-/// Products of matrices by Eigen, for the definitions of pdp/cpu/gemm.hpp and pdp/cpu/convolve.hpp.
+/// Products of matrices and sums by Eigen, for the definitions of pdp/cpu/gemm.hpp and pdp/cpu/convolve.hpp.
 
 #if !__has_include(<Eigen/Core>)
 #error "pdp needs Eigen 3.4 or newer (Debian: libeigen3-dev): add -I/usr/include/eigen3, or the CMake target pdp::pdp"
@@ -39,6 +39,12 @@ void add_product(const T* left, Index left_stride, const T* right, Index right_s
   Blocking<T> blocking{size};
   Eigen::internal::general_matrix_matrix_product<Index, T, Left, false, T, Right, false, Eigen::RowMajor, 1>::run(
       size.rows, size.cols, size.depth, left, left_stride, right, right_stride, c, 1, c_stride, T{1}, blocking, nullptr);
+}
+
+/// Returns the sum of `count` values.
+template <class T>
+T sum_of(const T* values, Index count) {
+  return Eigen::Map<const Eigen::Array<T, Eigen::Dynamic, 1>>{values, count}.sum();
 }
 
 }  // namespace pdp::cpu::detail
