@@ -10,9 +10,7 @@
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/simd/elementary.hpp>
 
-namespace pdp::cpu {
-
-namespace detail {
+namespace pdp::cpu::detail {
 
 // Functions marked always_inline are inlined into the calling loops, and so compiled for the registers of these loops. Otherwise clang
 // would compile some of the functions for the registers that its flags allow.
@@ -68,6 +66,4 @@ template <class V, class T>
   return total;
 }
 
-}  // namespace detail
-
-}  // namespace pdp::cpu
+}  // namespace pdp::cpu::detail

@@ -147,12 +147,13 @@ template <class T, class Visit>
 [[gnu::always_inline]] inline void with_gradients(const ChannelWindows& windows, const T* gradient_y, const Visit& visit) {
   constexpr Index most = 256;
   std::array<T, as_size(most)> copy;
-  for (Index row = 0; row < windows.rows(); ++row)
+  for (Index row = 0; row < windows.rows(); ++row) {
     for (Index first = 0; first < windows.columns(); first += most) {
       const Index end = std::min(windows.columns(), first + most);
       std::copy_n(gradient_y + row * windows.columns() + first, end - first, copy.data());
       visit(row, first, end, copy.data());
     }
+  }
 }
 
 }  // namespace detail
@@ -174,12 +175,13 @@ void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y
       return;
     }
     std::fill_n(to, rows * columns, -positive_infinity<T>());
-    for (Index row = 0; row < rows; ++row)
+    for (Index row = 0; row < rows; ++row) {
       windows.for_each_run(row, 0, columns, [=](const detail::WindowRun& run) {
         const T* __restrict const from = image + run.position;
         T* __restrict const largest = to + row * columns + run.first;
         detail::for_each_in_run(run, [=](Index i, Index at) { largest[i] = detail::larger(largest[i], from[at]); });
       });
+    }
   });
 }
 
