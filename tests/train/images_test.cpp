@@ -136,7 +136,7 @@ void check(const std::string& name, const Model& model, const pdp::strategy::Any
 
 TEST_CASE("LeNet and a residual network have PyTorch's losses for 100 steps under every strategy", "[train][parity]") {
   for (const auto& way : ways_test::ways()) {
-    if (way.ranks == 3) continue;
+    if (way.ranks == 3 || (PDP_TEST_SANITIZED && way.name != "pipeline")) continue;  // 10,000 convolutions take minutes under a sanitizer
     INFO(way.name << " on " << way.ranks << " ranks");
     check("lenet", lenet(), way.strategy, way.ranks);
     check("residual", residual(), way.strategy, way.ranks);
