@@ -121,12 +121,12 @@ struct ConvolveBackwardInput {
     Index group;
     ImageIndex position;
     __device__ float operator()(Index k) const {
-      const Convolution& how = of.how;
-      const DepthIndex at{how, k};  // its channel is a filter here
-      const Index row = how.vertical.window(position.row, at.i), column = how.horizontal.window(position.column, at.j);
+      const Convolution& convolution = of.how;
+      const DepthIndex at{convolution, k};  // its channel is a filter here
+      const Index row = convolution.vertical.window(position.row, at.i), column = convolution.horizontal.window(position.column, at.j);
       if (row < 0 || column < 0) return 0;
-      const Index filter = position.image * how.filters + group * how.filters_of_group() + at.channel;
-      return as_float(of.gradient_y[filter * how.windows() + row * how.horizontal.count() + column]);
+      const Index filter = position.image * convolution.filters + group * convolution.filters_of_group() + at.channel;
+      return as_float(of.gradient_y[filter * convolution.windows() + row * convolution.horizontal.count() + column]);
     }
   };
   __device__ Column column(Index group, Index col) const { return {*this, group, ImageIndex{col, how.positions(), how.horizontal.extent}}; }
