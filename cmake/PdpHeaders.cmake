@@ -135,6 +135,7 @@ set(pdp_headers
     pdp/core/affine.hpp
     pdp/core/buffer.hpp
     pdp/core/cast.hpp
+    pdp/core/converted.hpp
     pdp/core/convolution.hpp
     pdp/core/device.hpp
     pdp/core/dtype.hpp
@@ -162,8 +163,10 @@ set(pdp_headers
     pdp/core/source/random.hpp
     pdp/core/source/shape.hpp
     pdp/core/source/standard_streams.hpp
+    pdp/core/source/token.hpp
     pdp/core/standard_streams.hpp
     pdp/core/step_state.hpp
+    pdp/core/token.hpp
     pdp/core/version.hpp
     pdp/core/windows.hpp
     pdp/core/wrong_argument.hpp
@@ -175,6 +178,7 @@ set(pdp_headers
     pdp/cpu/drop.hpp
     pdp/cpu/elementwise.hpp
     pdp/cpu/elementwise_loss.hpp
+    pdp/cpu/embed.hpp
     pdp/cpu/gemm.hpp
     pdp/cpu/loss.hpp
     pdp/cpu/machine_memory.hpp
@@ -200,6 +204,7 @@ set(pdp_headers
     pdp/cpu/source/cpu.hpp
     pdp/cpu/source/drop.hpp
     pdp/cpu/source/eigen_product.hpp
+    pdp/cpu/source/embed.hpp
     pdp/cpu/source/exponentials.hpp
     pdp/cpu/source/gemm.hpp
     pdp/cpu/source/loss.hpp
@@ -238,6 +243,7 @@ set(pdp_headers
     pdp/data/mapped.hpp
     pdp/data/mapped_file.hpp
     pdp/data/mnist.hpp
+    pdp/data/next_tokens.hpp
     pdp/data/normalised.hpp
     pdp/data/npy.hpp
     pdp/data/part_batches.hpp
@@ -262,6 +268,7 @@ set(pdp_headers
     pdp/data/source/mapped.hpp
     pdp/data/source/mapped_file.hpp
     pdp/data/source/mnist.hpp
+    pdp/data/source/next_tokens.hpp
     pdp/data/source/normalised.hpp
     pdp/data/source/npy.hpp
     pdp/data/source/part_batches.hpp
@@ -409,6 +416,7 @@ set(pdp_headers
     pdp/nn/divided.hpp
     pdp/nn/dropout.hpp
     pdp/nn/elementwise.hpp
+    pdp/nn/embedding.hpp
     pdp/nn/exchange.hpp
     pdp/nn/group_norm.hpp
     pdp/nn/image.hpp
@@ -429,6 +437,7 @@ set(pdp_headers
     pdp/nn/parameter_memory.hpp
     pdp/nn/placement.hpp
     pdp/nn/pool.hpp
+    pdp/nn/positions.hpp
     pdp/nn/repeat.hpp
     pdp/nn/reshape.hpp
     pdp/nn/residual.hpp
@@ -449,6 +458,7 @@ set(pdp_headers
     pdp/nn/source/multilayer_perceptron.hpp
     pdp/nn/source/outline.hpp
     pdp/nn/source/parameter.hpp
+    pdp/nn/source/positions.hpp
     pdp/nn/source/reshape.hpp
     pdp/nn/source/residual.hpp
     pdp/nn/source/sum.hpp
@@ -590,7 +600,6 @@ set(pdp_headers
     pdp/train/checkpoint_options.hpp
     pdp/train/column_statistics.hpp
     pdp/train/compare.hpp
-    pdp/train/converted.hpp
     pdp/train/counting_rows.hpp
     pdp/train/data_division.hpp
     pdp/train/dataset_checks.hpp
@@ -773,6 +782,7 @@ set(pdp_kernel_headers
     pdp/cuda/kernels/convolve.cuh
     pdp/cuda/kernels/elementwise.cuh
     pdp/cuda/kernels/elementwise_loss.cuh
+    pdp/cuda/kernels/embed.cuh
     pdp/cuda/kernels/launch.cuh
     pdp/cuda/kernels/loss.cuh
     pdp/cuda/kernels/map.cuh

@@ -11,6 +11,7 @@
 #include <pdp/cpu/source/convolve.hpp>
 #include <pdp/cpu/source/cpu.hpp>
 #include <pdp/cpu/source/drop.hpp>
+#include <pdp/cpu/source/embed.hpp>
 #include <pdp/cpu/source/gemm.hpp>
 #include <pdp/cpu/source/loss.hpp>
 #include <pdp/cpu/source/machine_memory.hpp>
@@ -75,6 +76,8 @@ namespace pdp::cpu {
   template void normalise(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \
   template void normalise_backward_input(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, Matrix<const T>, Matrix<T>); \
   template void normalise_backward_weight(const Cpu&, const GroupNormalisation&, Matrix<const T>, Matrix<const T>, T*, T*, bool);       \
+  template void embed(const Cpu&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>);                                              \
+  template void embed_backward(const Cpu&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>, bool);                               \
   template void convolve(const Cpu&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                               \
   template void convolve_backward_input(const Cpu&, const Convolution&, const T*, Matrix<const T>, Matrix<T>);                          \
   template void convolve_backward_weight(const Cpu&, const Convolution&, Matrix<const T>, Matrix<const T>, T*, T*, bool);               \

@@ -17,6 +17,7 @@
 #include <pdp/core/source/label.hpp>
 #include <pdp/core/source/shape.hpp>
 #include <pdp/core/source/standard_streams.hpp>
+#include <pdp/core/source/token.hpp>
 #include <pdp/data/source/classification.hpp>
 #include <pdp/data/source/column_statistics.hpp>
 #include <pdp/data/source/dataset.hpp>
@@ -29,6 +30,7 @@
 #include <pdp/data/source/mapped.hpp>
 #include <pdp/data/source/mapped_file.hpp>
 #include <pdp/data/source/mnist.hpp>
+#include <pdp/data/source/next_tokens.hpp>
 #include <pdp/data/source/normalised.hpp>
 #include <pdp/data/source/npy.hpp>
 #include <pdp/data/source/part_batches.hpp>
@@ -40,12 +42,18 @@
 
 namespace pdp::data {
 
-template class InMemory<std::int32_t>;
-template class InMemory<float>;
-template class Mapped<std::int32_t>;
-template class Mapped<float>;
-template class detail::Prefetch<std::int32_t>;
-template class detail::Prefetch<float>;
+template class InMemory<std::int32_t, float>;
+template class InMemory<float, float>;
+template class InMemory<std::int32_t, std::int32_t>;
+template class InMemory<float, std::int32_t>;
+template class Mapped<std::int32_t, float>;
+template class Mapped<float, float>;
+template class Mapped<std::int32_t, std::int32_t>;
+template class Mapped<float, std::int32_t>;
+template class detail::Prefetch<std::int32_t, float>;
+template class detail::Prefetch<float, float>;
+template class detail::Prefetch<std::int32_t, std::int32_t>;
+template class detail::Prefetch<float, std::int32_t>;
 
 }  // namespace pdp::data
 

@@ -81,6 +81,7 @@ TEST_CASE("MappedRows gathers rows of each element type in the requested order, 
   check_type<double>(ElementType::F64, "<f8");
   check_type<std::int32_t>(ElementType::I32, "<i4");
   check_type<std::int64_t>(ElementType::I64, "<i8");
+  check_type<std::uint16_t>(ElementType::U16, "<u2");
   check_type<std::uint8_t>(ElementType::U8, "|u1");
 }
 
@@ -168,7 +169,10 @@ TEST_CASE("Mapped rejects files that do not fit together, and says which", "[dat
                data::Mapped<float>{x, rows("y.npy", files::npy<float>("<f4", "(2,)", {1, 2}))};
              }),
              Contains("y.npy: expected 3 rows, as in ") && Contains("x.npy, found 2"));
-  CHECK_THAT(refused([&] { data::Mapped<std::int32_t>{x, x}; }), Contains("expected class numbers of type I32, I64 or U8, found F32"));
+  CHECK_THAT(refused([&] {
+               data::Mapped<std::int32_t>{x, x};
+             }),
+             Contains("expected class numbers or tokens of type I32, I64, U16 or U8, found F32"));
   CHECK_THAT(refused([&] { rows("y.npy", files::npy<float>("<f4", "()", {1})); }), Contains("1 to 5 dimensions, found 0"));
   CHECK_THAT(refused([&] { rows("y.npy", files::npy<float>("<f4", "(1, 1, 1, 1, 1, 1)", {1})); }), Contains("found 6"));
   CHECK_THAT(refused([&] { rows("y.npy", files::npy<float>("<f4", "(0, 3)", {})); }), Contains("found an array without elements"));
@@ -178,7 +182,7 @@ TEST_CASE("Mapped rejects files that do not fit together, and says which", "[dat
   std::vector<std::int32_t> classes(1);
   large.gather(std::array<Index, 1>{1}, values, classes);
   CHECK_THAT(refused([&] { large.gather(std::array<Index, 1>{2}, values, classes); }),
-             Contains("y.npy: expected class numbers that fit 32 bits, found 2147483648 in row 2"));
+             Contains("y.npy: expected class numbers or tokens that fit 32 bits, found 2147483648 in row 2"));
 }
 
 TEST_CASE("map_raw rejects a layout that does not fit the file", "[data][mapped]") {
@@ -194,7 +198,7 @@ TEST_CASE("map_raw rejects a layout that does not fit the file", "[data][mapped]
   CHECK_THAT(setting({}), Contains("expected the shape of a row, found none"));
   CHECK_THAT(setting({.row = Shape{3, 0}}), Contains("extents of 1 or more") && Contains("[3, 0]"));
   CHECK_THAT(setting({.row = Shape{Index{1} << 31, Index{1} << 31}}), Contains("less than 2^63 bytes"));
-  CHECK_THAT(setting({.type = ElementType::F16, .row = Shape{3}}), Contains("F32, F64, I32, I64 or U8, found F16"));
+  CHECK_THAT(setting({.type = ElementType::F16, .row = Shape{3}}), Contains("F32, F64, I32, I64, U16 or U8, found F16"));
   files::write(folder / "empty", "");
   CHECK_THAT(refused([&] { static_cast<void>(data::map_raw(folder / "empty", {.row = Shape{1}})); }), Contains("found 0"));
 }

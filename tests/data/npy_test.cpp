@@ -83,7 +83,7 @@ TEST_CASE("read_npy_header rejects Fortran order, other types and objects, and s
   CHECK_THAT(of_type("'>f4'"), Contains("found big-endian elements of type '>f4'"));
   CHECK_THAT(of_type("[('a', '<f4')]"), Contains("found records of several fields"));
   for (const char* type : {"'<f2'", "'|b1'", "'|i1'", "'<u4'", "'<c8'", "'<U4'", "'<M8[s]'", "'|V4'", "''"})
-    CHECK_THAT(of_type(type), Contains("expected little-endian float32, float64, int32, int64 or uint8, found elements of type "));
+    CHECK_THAT(of_type(type), Contains("expected little-endian float32, float64, int32, int64, uint16 or uint8, found elements of type "));
 }
 
 TEST_CASE("read_npy_header rejects every truncated file, and bytes after the array", "[data][npy]") {

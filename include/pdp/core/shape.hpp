@@ -48,6 +48,14 @@ class Shape {
     return other;
   }
 
+  /// Returns the same shape with one more extent, the last one. The rank must be below max_rank.
+  [[nodiscard]] constexpr Shape with_appended(Index extent) const {
+    if (rank_ == 0) return Shape{leading, extent};
+    Shape other = *this;
+    other.extents_[static_cast<std::size_t>(other.rank_++)] = extent;
+    return other;
+  }
+
   /// Returns the number of values of one sample; 0 if the shape is not known.
   [[nodiscard]] constexpr Index elements() const {
     Index product = known() ? 1 : 0;

@@ -9,6 +9,7 @@
 #include <pdp/cpu/convolve.hpp>
 #include <pdp/cpu/drop.hpp>
 #include <pdp/cpu/elementwise_loss.hpp>
+#include <pdp/cpu/embed.hpp>
 #include <pdp/cpu/gemm.hpp>
 #include <pdp/cpu/loss.hpp>
 #include <pdp/cpu/map.hpp>

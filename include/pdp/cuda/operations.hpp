@@ -62,6 +62,11 @@ template <Computed T>
 void normalise_backward_weight(const Device& device, const GroupNormalisation& how, Matrix<const T> x, Matrix<const T> gradient_y,
                                Accumulated<T>* gradient_weight, Accumulated<T>* gradient_bias, bool accumulate);
 template <Computed T>
+void embed(const Device& device, Matrix<const std::int32_t> tokens, Matrix<const T> weight, Matrix<T> y);
+template <Computed T>
+void embed_backward(const Device& device, Matrix<const std::int32_t> tokens, Matrix<const T> gradient_y,
+                    Matrix<Accumulated<T>> gradient_weight, bool accumulate);
+template <Computed T>
 void convolve(const Device& device, const Convolution& how, Matrix<const T> x, const T* weight, const T* bias, Matrix<T> y);
 template <Computed T>
 void convolve_backward_input(const Device& device, const Convolution& how, const T* weight, Matrix<const T> gradient_y,

@@ -15,6 +15,7 @@
 #include <pdp/cuda/kernels/convolve.cuh>
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/kernels/elementwise_loss.cuh>
+#include <pdp/cuda/kernels/embed.cuh>
 #include <pdp/cuda/kernels/loss.cuh>
 #include <pdp/cuda/kernels/map.cuh>
 #include <pdp/cuda/kernels/normalise.cuh>
@@ -228,6 +229,8 @@ namespace pdp::cuda {
   template void hyperbolic_tangent(const Device&, Matrix<const T>, Matrix<T>);                                                             \
   template void hyperbolic_tangent_backward(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                   \
   template void drop(const Device&, const Pass&, float, Matrix<const T>, Matrix<T>);                                                       \
+  template void embed(const Device&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>);                                              \
+  template void embed_backward(const Device&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<float>, bool);                           \
   template void normalise(const Device&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \
   template void normalise_backward_input(const Device&, const GroupNormalisation&, Matrix<const T>, const T*, Matrix<const T>, Matrix<T>); \
   template void normalise_backward_weight(const Device&, const GroupNormalisation&, Matrix<const T>, Matrix<const T>, float*, float*,      \

@@ -18,10 +18,10 @@ namespace pdp::data {
 
 namespace detail {
 
-template <class F>
-concept ChangesSample = std::invocable<const F&, random::Key, std::span<float>>;
-template <class F, class Target>
-concept ChangesSampleAndTarget = std::invocable<const F&, random::Key, std::span<float>, std::span<Target>>;
+template <class F, class Sample>
+concept ChangesSample = std::invocable<const F&, random::Key, std::span<Sample>>;
+template <class F, class Sample, class Target>
+concept ChangesSampleAndTarget = std::invocable<const F&, random::Key, std::span<Sample>, std::span<Target>>;
 
 }  // namespace detail
 
@@ -38,13 +38,14 @@ concept ChangesSampleAndTarget = std::invocable<const F&, random::Key, std::span
 /// If the inner dataset is Augmented, too, its function gets other keys, and is called first.
 template <Dataset D, class F>
 class Augmented {
-  static constexpr bool changes_target = detail::ChangesSampleAndTarget<F, typename D::Target>;
-  static_assert(detail::ChangesSample<F> || changes_target,
+  static constexpr bool changes_target = detail::ChangesSampleAndTarget<F, SampleOf<D>, typename D::Target>;
+  static_assert(detail::ChangesSample<F, SampleOf<D>> || changes_target,
                 "pdp: the function of Augmented must take `random::Key key, std::span<float> sample`, or these and `std::span<Target> "
-                "target`, and be const");
+                "target`, and be const; with a dataset of tokens, the sample is a `std::span<std::int32_t>`");
 
  public:
   using Target = typename D::Target;
+  using Sample = SampleOf<D>;
 
   Augmented(D set, F change) : set_{std::move(set)}, change_{std::make_shared<const F>(std::move(change))} {}
 
@@ -53,12 +54,12 @@ class Augmented {
   [[nodiscard]] Shape target_shape() const { return set_.target_shape(); }
 
   /// Copies samples as described by the concept Dataset, and changes them if there is an epoch.
-  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const { set_.gather(which, x, y); }
-  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y, const TrainingEpoch& epoch) const {
+  void gather(std::span<const Index> which, std::span<Sample> x, std::span<Target> y) const { set_.gather(which, x, y); }
+  void gather(std::span<const Index> which, std::span<Sample> x, std::span<Target> y, const TrainingEpoch& epoch) const {
     gather_in_epoch(set_, which, x, y, epoch.inner());
     const std::size_t of_sample = as_size(sample_shape().elements()), of_target = as_size(target_shape().elements());
     for (std::size_t row = 0; row < which.size(); ++row) {
-      const std::span<float> sample = x.subspan(row * of_sample, of_sample);
+      const std::span<Sample> sample = x.subspan(row * of_sample, of_sample);
       if constexpr (changes_target)
         (*change_)(epoch.key(which[row]), sample, y.subspan(row * of_target, of_target));
       else

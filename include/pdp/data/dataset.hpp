@@ -18,12 +18,32 @@ struct Shard {
   friend constexpr bool operator==(const Shard&, const Shard&) = default;
 };
 
+/// Element type of a sample: float, or std::int32_t for tokens, which only models take whose first layer is nn::Embedding or the like.
+template <class T>
+concept SampleElement = std::same_as<T, float> || std::same_as<T, std::int32_t>;
+
 /// Element type of a target: std::int32_t for a class number, float for the values of a vector.
 template <class T>
 concept TargetElement = std::same_as<T, std::int32_t> || std::same_as<T, float>;
 
-/// A set of samples, numbered 0 .. size() - 1. A sample has `sample_shape()` floats and a target of `target_shape()` elements (Shape{1} for
-/// a class number).
+namespace detail {
+template <class D>
+struct SampleElementOf {
+  using type = float;
+};
+template <class D>
+requires SampleElement<typename D::Sample>
+struct SampleElementOf<D> {
+  using type = typename D::Sample;
+};
+}  // namespace detail
+
+/// The element type of a dataset's samples: D::Sample, or float if it has none.
+template <class D>
+using SampleOf = typename detail::SampleElementOf<D>::type;
+
+/// A set of samples, numbered 0 .. size() - 1. A sample has `sample_shape()` elements, floats unless the dataset declares `using Sample =
+/// std::int32_t`, and a target of `target_shape()` elements (Shape{1} for a class number).
 ///
 /// gather copies the samples listed in `which` and their targets, in that order. Values that need normalisation are normalised here. `x` is
 /// [which.size(), sample_shape()] and `y` is [which.size(), target_shape()], both row-major. It throws ShapeError if a span has the wrong
@@ -35,7 +55,7 @@ concept TargetElement = std::same_as<T, std::int32_t> || std::same_as<T, float>;
 /// All ranks of a training give a dataset with equal values, or each rank wraps a part of its own in PerRank.
 template <class D>
 concept Dataset = std::copyable<D> && TargetElement<typename D::Target> &&
-    requires(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y) {
+    requires(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y) {
   { data.size() } -> std::same_as<Index>;
   { data.sample_shape() } -> std::same_as<Shape>;
   { data.target_shape() } -> std::same_as<Shape>;
@@ -46,14 +66,14 @@ concept Dataset = std::copyable<D> && TargetElement<typename D::Target> &&
 /// Evaluations, statistics and the comparison of ranks call gather without it, and get the samples unchanged. One function can serve both
 /// if its fourth argument is std::optional<TrainingEpoch> and has a default.
 template <class D>
-concept TakesEpoch = Dataset<D> &&
-    requires(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y, const TrainingEpoch& epoch) {
+concept TakesEpoch = Dataset<D> && requires(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x,
+                                            std::span<typename D::Target> y, const TrainingEpoch& epoch) {
   { data.gather(which, x, y, epoch) } -> std::same_as<void>;
 };
 
 /// Copies samples for an epoch of a training: gives the epoch to a dataset that takes it. Wrappers of datasets call this in gather.
 template <Dataset D>
-void gather_in_epoch(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y,
+void gather_in_epoch(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y,
                      const TrainingEpoch& epoch) {
   if constexpr (TakesEpoch<D>)
     data.gather(which, x, y, epoch);
@@ -72,7 +92,7 @@ void check_gather(Index samples, std::span<const Index> which, const GatherSizes
 
 /// Throws ShapeError if a span passed to gather has the wrong size or a sample number is out of range. Datasets call this in gather.
 template <class D>
-void check_gather(const D& data, std::span<const Index> which, std::span<const float> x, std::span<const typename D::Target> y) {
+void check_gather(const D& data, std::span<const Index> which, std::span<const SampleOf<D>> x, std::span<const typename D::Target> y) {
   detail::check_gather(data.size(), which, {x.size(), y.size(), data.sample_shape().elements(), data.target_shape().elements()});
 }
 

@@ -25,7 +25,7 @@ constexpr bool has_target<D> = TargetElement<typename D::Target>;
 
 /// Whether gather of a dataset takes an epoch in this form as its fourth argument.
 template <class D, class Epoch>
-concept GathersWith = requires(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y,
+concept GathersWith = requires(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y,
                                Epoch epoch) {
   data.gather(which, x, y, epoch);
 };
@@ -58,14 +58,19 @@ struct DatasetRequirements {
   static constexpr int wrong_argument() {
     if constexpr (has_target<D>) {
       using Target = typename D::Target;
-      return pdp::detail::wrong_argument<Gather<D>>(pdp::detail::Types<std::span<const Index>&, std::span<float>&, std::span<Target>&>{},
-                                                    pdp::detail::Types<Index, std::span<Index>, float*, Target*>{});
+      return pdp::detail::wrong_argument<Gather<D>>(
+          pdp::detail::Types<std::span<const Index>&, std::span<SampleOf<D>>&, std::span<Target>&>{},
+          pdp::detail::Types<Index, std::span<Index>, SampleOf<D>*, Target*>{});
     }
     return 0;
   }
   static constexpr int gather = wrong_argument();
   static_assert(gather != 1, "pdp: gather of this dataset: argument 1, the samples' numbers, must be `std::span<const Index> which`");
-  static_assert(gather != 2, "pdp: gather of this dataset: argument 2, where the samples go, must be `std::span<float> x`");
+  static_assert(gather != 2 || !std::same_as<SampleOf<D>, float>,
+                "pdp: gather of this dataset: argument 2, where the samples go, must be `std::span<float> x`; a dataset of tokens also "
+                "declares `using Sample = std::int32_t`");
+  static_assert(gather != 2 || std::same_as<SampleOf<D>, float>,
+                "pdp: gather of this dataset: argument 2, where the tokens go, must be `std::span<std::int32_t> x`");
   static_assert(gather != 3, "pdp: gather of this dataset: argument 3, where the targets go, must be `std::span<Target> y`");
   static constexpr bool needs_epoch() {
     if constexpr (has_target<D>) return gather < 0 && GathersWith<D, const TrainingEpoch&>;
@@ -79,7 +84,8 @@ struct DatasetRequirements {
                 "const`; it is missing, not const, or takes other arguments");
   static constexpr bool returns_nothing() {
     if constexpr (has_target<D>)
-      return gather != 0 || requires(const D& data, std::span<const Index> which, std::span<float> x, std::span<typename D::Target> y) {
+      return gather != 0 ||
+             requires(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y) {
         { data.gather(which, x, y) } -> std::same_as<void>;
       };
     return true;

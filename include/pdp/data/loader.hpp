@@ -15,9 +15,9 @@
 namespace pdp::data {
 
 /// One shard's share of a global batch. The loader owns the memory of the spans, which are valid until the next call of next() or start().
-template <TargetElement Target>
+template <TargetElement Target, SampleElement Sample = float>
 struct Batch {
-  std::span<const float> x;             // [rows, sample_shape]
+  std::span<const Sample> x;            // [rows, sample_shape]
   std::span<const Target> y;            // [rows, target_shape]
   Index step = 0;                       // number of the global batch within the epoch, from 0
   Index rows = 0;                       // of this share; may be 0
@@ -28,14 +28,14 @@ struct Batch {
 
 namespace detail {
 
-/// The part of a Loader that depends only on the type of the targets: the buffers and the thread that fills them.
-template <TargetElement Target>
+/// The part of a Loader that depends only on the types of the targets and samples: the buffers and the thread that fills them.
+template <TargetElement Target, SampleElement Sample>
 class Prefetch {
  public:
   /// A type-erased dataset and its gather function.
   struct Source {
     const void* data = nullptr;
-    void (*gather)(const void* data, std::span<const Index> which, std::span<float> x, std::span<Target> y,
+    void (*gather)(const void* data, std::span<const Index> which, std::span<Sample> x, std::span<Target> y,
                    const TrainingEpoch& epoch) = nullptr;
     Index samples = 0;
     Index x_of_sample = 0, y_of_sample = 0;  // elements per sample
@@ -46,7 +46,7 @@ class Prefetch {
 
   [[nodiscard]] Index steps() const;
   void start(Index epoch, Index first);
-  const Batch<Target>* next();
+  const Batch<Target, Sample>* next();
 
  private:
   class State;
@@ -54,8 +54,10 @@ class Prefetch {
 };
 
 #ifdef PDP_SEPARATE_CORE
-extern template class Prefetch<std::int32_t>;
-extern template class Prefetch<float>;
+extern template class Prefetch<std::int32_t, float>;
+extern template class Prefetch<float, float>;
+extern template class Prefetch<std::int32_t, std::int32_t>;
+extern template class Prefetch<float, std::int32_t>;
 #endif
 
 }  // namespace detail
@@ -74,6 +76,7 @@ class Loader {
 
  public:
   using Target = typename D::Target;
+  using Sample = SampleOf<D>;
 
   /// Throws ConfigError if the sampler's number of samples is not the size of the dataset, or the shard is invalid or not that of the
   /// sampler.
@@ -93,17 +96,17 @@ class Loader {
 
   /// Returns the epoch's next share, or nullptr after the last one. Waits until it is gathered. The share returned before becomes invalid.
   /// If gather has thrown, rethrows its exception on every call until start(). Throws ConfigError before the first start().
-  const Batch<Target>* next() { return prefetch_.next(); }
+  const Batch<Target, Sample>* next() { return prefetch_.next(); }
 
  private:
-  static typename detail::Prefetch<Target>::Source source(const D& data) {
-    const auto gather = [](const void* from, std::span<const Index> which, std::span<float> x, std::span<Target> y,
+  static typename detail::Prefetch<Target, Sample>::Source source(const D& data) {
+    const auto gather = [](const void* from, std::span<const Index> which, std::span<Sample> x, std::span<Target> y,
                            const TrainingEpoch& epoch) { gather_in_epoch(*static_cast<const D*>(from), which, x, y, epoch); };
     return {std::addressof(data), gather, data.size(), data.sample_shape().elements(), data.target_shape().elements()};
   }
 
   D data_;
-  detail::Prefetch<Target> prefetch_;  // last member: its thread ends before data_ is destroyed
+  detail::Prefetch<Target, Sample> prefetch_;  // last member: its thread ends before data_ is destroyed
 };
 
 }  // namespace pdp::data

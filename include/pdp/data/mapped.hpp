@@ -18,7 +18,7 @@ namespace pdp::data {
 
 /// The layout of a file of raw numbers: rows of one shape, row-major and little-endian, behind `skip` bytes.
 struct RawLayout {
-  ElementType type = ElementType::F32;  // F32, F64, I32, I64 or U8
+  ElementType type = ElementType::F32;  // F32, F64, I32, I64, U16 or U8
   Shape row{};                          // of one row
   std::uint64_t skip = 0;               // bytes before the first row
 };
@@ -63,14 +63,16 @@ class MappedRows {
 /// A Dataset over mapped files, which may be larger than memory. gather() reads only the pages of the listed samples. Copies share the
 /// mapping.
 ///
-/// T is std::int32_t for class numbers, and float for other targets. The files must not change while the dataset is in use; see MappedFile.
-template <TargetElement T>
+/// T is std::int32_t for class numbers, and float for other targets. S is std::int32_t for samples of tokens. The files must not change
+/// while the dataset is in use; see MappedFile.
+template <TargetElement T, SampleElement S = float>
 class Mapped {
  public:
   using Target = T;
+  using Sample = S;
 
   /// Takes one row of `x` and one of `y` for each sample. Both may be the same rows. Throws FileError if their numbers of rows differ, or
-  /// if class numbers are not stored as whole numbers.
+  /// if class numbers or tokens are not stored as whole numbers.
   Mapped(MappedRows x, MappedRows y);
 
   [[nodiscard]] Index size() const { return x_.size(); }
@@ -78,19 +80,22 @@ class Mapped {
   [[nodiscard]] Shape target_shape() const { return y_.row_shape(); }
 
   /// Copies samples as described by the concept Dataset. Throws FileError if a file has shrunk, or a class number does not fit 32 bits.
-  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const;
+  void gather(std::span<const Index> which, std::span<Sample> x, std::span<Target> y) const;
 
  private:
   MappedRows x_, y_;
 };
 
 #ifdef PDP_SEPARATE_CORE
-extern template class Mapped<std::int32_t>;
-extern template class Mapped<float>;
+extern template class Mapped<std::int32_t, float>;
+extern template class Mapped<float, float>;
+extern template class Mapped<std::int32_t, std::int32_t>;
+extern template class Mapped<float, std::int32_t>;
 #endif
 
 static_assert(Dataset<Mapped<std::int32_t>>);
 static_assert(Dataset<Mapped<float>>);
+static_assert(Dataset<Mapped<std::int32_t, std::int32_t>>);
 
 }  // namespace pdp::data
 

@@ -39,6 +39,8 @@ class Normalisation {
 /// A Dataset with the normalised samples of another dataset, and its targets unchanged.
 template <Dataset D>
 class Normalised {
+  static_assert(std::same_as<SampleOf<D>, float>, "pdp: the samples of this dataset are tokens, which cannot be normalised");
+
  public:
   using Target = typename D::Target;
 

@@ -14,14 +14,14 @@
 #include <pdp/data/input.hpp>
 
 /// Reads NumPy's .npy files, versions 1.0 to 3.0 of the format (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
-/// Their elements must be little-endian float32, float64, int32, int64 or uint8, in C order.
+/// Their elements must be little-endian float32, float64, int32, int64, uint16 or uint8, in C order.
 namespace pdp::data {
 
 /// The header of a .npy file.
 struct NpyHeader {
   static constexpr std::uint32_t largest = 1 << 16;   // bytes of its text
   static constexpr std::size_t most_dimensions = 64;  // as in NumPy 2
-  ElementType type = ElementType::F32;                // F32, F64, I32, I64 or U8
+  ElementType type = ElementType::F32;                // F32, F64, I32, I64, U16 or U8
   std::vector<Index> extents{};                       // outermost first; empty for a scalar
   std::uint64_t data_begin = 0;                       // offset of the first element in the file
   [[nodiscard]] Index elements() const;

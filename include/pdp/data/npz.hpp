@@ -52,7 +52,7 @@ class Npz {
 
 /// The arrays of a .npz file that become a dataset, as numpy.savez("set.npz", x=..., y=...) names them.
 struct NpzOptions {
-  std::string inputs = "x";   // [samples, ...]: float32, float64, int32, int64 or uint8
+  std::string inputs = "x";   // [samples, ...]: float32, float64, int32, int64, uint16 or uint8
   std::string targets = "y";  // [samples] or [samples, outputs]
 };
 

@@ -23,6 +23,7 @@ class PerRank {
 
  public:
   using Target = typename D::Target;
+  using Sample = SampleOf<D>;
 
   /// Takes the part of this rank.
   explicit PerRank(D part) : part_{std::move(part)} {}
@@ -33,8 +34,8 @@ class PerRank {
   [[nodiscard]] Index size() const { return part_.size(); }
   [[nodiscard]] Shape sample_shape() const { return part_.sample_shape(); }
   [[nodiscard]] Shape target_shape() const { return part_.target_shape(); }
-  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const { part_.gather(which, x, y); }
-  void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y, const TrainingEpoch& epoch) const {
+  void gather(std::span<const Index> which, std::span<Sample> x, std::span<Target> y) const { part_.gather(which, x, y); }
+  void gather(std::span<const Index> which, std::span<Sample> x, std::span<Target> y, const TrainingEpoch& epoch) const {
     gather_in_epoch(part_, which, x, y, epoch);
   }
 

@@ -25,6 +25,8 @@ namespace pdp::data {
 ///   const data::RandomCrop parts{set, 24, 24};
 template <Dataset D>
 class RandomCrop {
+  static_assert(std::same_as<SampleOf<D>, float>, "pdp: the samples of this dataset are tokens, and not images");
+
  public:
   using Target = typename D::Target;
 

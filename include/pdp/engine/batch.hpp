@@ -12,9 +12,9 @@
 namespace pdp::engine {
 
 /// A rank's share of a batch for one step: any number of rows up to the engine's limit, including none.
-template <class Input, class Target>
+template <class Sample, class Target>
 struct Batch {
-  Matrix<const Input> x;
+  Matrix<const Sample> x;
   std::span<const Target> targets;
   Index global_rows = 0;   // over all ranks; each rank's share must follow from it. 0: not known, so the ranks count their rows
   bool on_device = false;  // whether x and targets lie in device memory, not in host memory

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <span>
 #include <vector>
 
@@ -30,7 +31,9 @@ class BoundaryMemory {
 
   /// Cuts the rows of a batch into micro-batches. The input is read in place. `first_row`: the number of the first row among those of all
   /// ranks.
-  void cut(Matrix<const T> x, bool training, Index first_row = 0);
+  /// The elements are tokens or of type T.
+  template <class Sample>
+  void cut(Matrix<const Sample> x, bool training, Index first_row = 0);
 
   /// Returns whether the rows of a layer's tensors are contiguous over all micro-batches, and the layer saves nothing.
   [[nodiscard]] bool lie_together(std::span<const Slot> all, int layer) const;
@@ -56,22 +59,28 @@ BoundaryMemory<D, T>::BoundaryMemory(const D& device, const plan::Plan& plan, co
 }
 
 template <class D, class T>
-void BoundaryMemory<D, T>::cut(Matrix<const T> x, bool training, Index first_row) {
+template <class Sample>
+void BoundaryMemory<D, T>::cut(Matrix<const Sample> x, bool training, Index first_row) {
   const auto& layers = model_.layers;
   Index first = 0;
   for (Slot& slot : slots_when(training)) {
     slot.rows = std::min(micro_rows_, x.rows - first);
+    slot.first_row = first;
     slot.pass.first_row = first_row + first;
-    T* const rows = const_cast<T*>(x.data) + first * x.cols;  // never written: no layer writes over the batch
-    slot.activations[0] = rows;
-    for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
+    if constexpr (std::same_as<Sample, T>) {
+      T* const rows = const_cast<T*>(x.data) + first * x.cols;  // never written: no layer writes over the batch
+      slot.activations[0] = rows;
+      for (std::size_t layer = 0; layer < layers.size() && layers[layer].is_view; ++layer) slot.activations[layer + 1] = rows;
+    } else {
+      slot.tokens = x.data + first * x.cols;
+    }
     first += slot.rows;
   }
 }
 
 template <class D, class T>
 bool BoundaryMemory<D, T>::lie_together(std::span<const Slot> all, int layer) const {
-  if (model_.layers[as_size(layer)].saved > 0) return false;
+  if (model_.layers[as_size(layer)].saved > 0 || (layer == 0 && all.front().tokens != nullptr)) return false;
   const auto follow = [&](const std::vector<T*> Slot::*tensors, int boundary) {
     const auto b = as_size(boundary);
     for (std::size_t m = 1; m < all.size(); ++m)

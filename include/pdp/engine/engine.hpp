@@ -45,7 +45,8 @@ class Engine {
  public:
   using T = typename P::compute;
   using Gradient = typename Worker::Gradient;
-  using Input = typename Worker::Input;
+  using Sample = typename Worker::Sample;
+  using Output = typename Worker::Output;
   using Target = typename Worker::Target;
   using StepBatch = typename Worker::StepBatch;
   using Reduced = typename P::reduce;
@@ -226,13 +227,13 @@ class Engine {
 
   /// Returns the model's output for the rows of the last evaluate(): all of them on the ranks that count them, none on the others. The
   /// ranks of a tensor-parallel group make this call together. It is valid until the next call.
-  Matrix<const Input> evaluated_output() {
-    const auto output = evaluates_loss_ ? whole_output() : Matrix<const Input>{};
-    return counts_ ? output : Matrix<const Input>{};
+  Matrix<const Output> evaluated_output() {
+    const auto output = evaluates_loss_ ? whole_output() : Matrix<const Output>{};
+    return counts_ ? output : Matrix<const Output>{};
   }
 
   /// Returns the model's output for this rank's rows: [rows, in] -> [rows, out]. It is valid until the next call.
-  Matrix<const Input> predict(Matrix<const Input> x) {
+  Matrix<const Output> predict(Matrix<const Sample> x) {
     if (evaluate_.has_calls) executor_.begin_call(Purpose::evaluation);
     in_flight_.synchronise();
     const AfterDevice after{groups_.world(), worker_.device()};
@@ -245,7 +246,7 @@ class Engine {
 
  private:
   /// Returns the model's output for the last rows, with the columns of all ranks.
-  Matrix<const Input> whole_output() {
+  Matrix<const Output> whole_output() {
     if (!stage().outline().output_is_sharded) return worker_.output();
     C& group = groups_[plan_.tensor_group];
     return worker_.join_output(

@@ -44,13 +44,14 @@ template <class Values>
   return found.not_finite > 0 ? found : NonFiniteTensor{};
 }
 
-/// Looks at the inputs and at the targets of a batch, if the rank reads them. Targets that are no floating-point numbers are finite.
-template <class D, class T, class Target>
-[[nodiscard]] NonFiniteTensor find_in_batch(const D& device, const Batch<T, Target>& batch, bool reads_inputs, bool reads_targets) {
+/// Looks at the inputs and at the targets of a batch, if the rank reads them. Integers are finite.
+template <class D, class Sample, class Target>
+[[nodiscard]] NonFiniteTensor find_in_batch(const D& device, const Batch<Sample, Target>& batch, bool reads_inputs, bool reads_targets) {
   using Kind = NonFiniteTensor::Kind;
   NonFiniteTensor found;
   if (batch.x.rows == 0) return found;
-  if (reads_inputs) found = look_at(Kind::input, 0, on_host(device, std::span<const T>{batch.x.values()}), batch.x.cols);
+  if constexpr (!std::integral<Sample>)
+    if (reads_inputs) found = look_at(Kind::input, 0, on_host(device, std::span<const Sample>{batch.x.values()}), batch.x.cols);
   if constexpr (std::floating_point<Target>)
     if (!found && reads_targets)
       found = look_at(Kind::targets, 0, on_host(device, batch.targets), as_index(batch.targets.size()) / batch.x.rows);

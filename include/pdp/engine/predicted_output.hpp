@@ -12,14 +12,14 @@
 namespace pdp::engine {
 
 /// The model's output for the rows of a prediction, in host memory. It is valid until the next call.
-template <class Input, class T, class D>
+template <class Output, class T, class D>
 class PredictedOutput {
  public:
   /// `ranks`: size of the group that the columns of the output may be divided over. `output`: shape of a sample's output, of all ranks.
   PredictedOutput(int ranks, const Shape& output) : ranks_{ranks}, own_last_{output.last() / ranks} {}
 
   /// Returns the output if this rank has all of its columns.
-  [[nodiscard]] Matrix<const Input> whole(const D& device, Matrix<const T> own) {
+  [[nodiscard]] Matrix<const Output> whole(const D& device, Matrix<const T> own) {
     if constexpr (D::uses_host_memory) {
       return own;
     } else {
@@ -31,14 +31,14 @@ class PredictedOutput {
 
   /// Returns the output if each rank of a group has some of its columns. gather(own, all) collects the columns of all ranks.
   template <class Gather>
-  [[nodiscard]] Matrix<const Input> join(const D& device, Matrix<const T> own, const Gather& gather) {
+  [[nodiscard]] Matrix<const Output> join(const D& device, Matrix<const T> own, const Gather& gather) {
     const Index size = own.size(), count = ranks_;
     if (gathered_.size() < size * count) gathered_ = allocate<T>(device, size * count);
     const std::span<T> all = gathered_.span().first(as_size(size * count));
     gather(own.values(), all);
     const auto& read = on_host(device, std::span<const T>{all});
     output_.resize(all.size());
-    const Matrix<Input> whole{output_.data(), own.rows, own.cols * count};
+    const Matrix<Output> whole{output_.data(), own.rows, own.cols * count};
     // The last dimension is divided.
     const Index vectors = own_last_ == 0 ? 0 : size / own_last_;
     for (Index v = 0; v < vectors; ++v)
@@ -51,7 +51,7 @@ class PredictedOutput {
   int ranks_;
   Index own_last_;               // of the last dimension
   DeviceMemory<D, T> gathered_;  // columns of all ranks
-  std::vector<Input> output_;
+  std::vector<Output> output_;
 };
 
 }  // namespace pdp::engine

@@ -49,8 +49,8 @@ class RowLoss {
 
   [[nodiscard]] bool may_ignore_rows() const { return loss::may_ignore_rows(loss_); }
   /// Returns how many rows of the loss in a batch count, and how many are ignored. Waits for targets in device memory.
-  template <class Input>
-  [[nodiscard]] RowTotals rows_of(const D& device, const Batch<Input, Target>& batch) const {
+  template <class Sample>
+  [[nodiscard]] RowTotals rows_of(const D& device, const Batch<Sample, Target>& batch) const {
     const Index rows = batch.x.rows * rows_.count;
     if (!may_ignore_rows()) return {rows, 0};
     const auto count = [&](std::span<const Target> targets) {

@@ -35,10 +35,11 @@ template <nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrec
 class Worker {
  public:
   using T = typename P::compute;
-  using Gradient = Accumulated<T>;   // of parameters; also the type of masters and of the optimizer state
-  using Input = typename P::master;  // of a sample, and of a prediction
+  using Gradient = Accumulated<T>;    // of parameters; also the type of masters and of the optimizer state
+  using Output = typename P::master;  // of a prediction
+  using Sample = nn::SampleOf<Model, Output>;
   using Target = loss::TargetOf<Loss, D, T>;
-  using StepBatch = Batch<Input, Target>;
+  using StepBatch = Batch<Sample, Target>;
   using Slot = nn::Slot<T>;
   using Stage = nn::Stage<Model, D, T>;
   static constexpr bool numbers_rows = nn::any_uses_row_numbers<nn::LeafTypes<Model>> || uses_row_numbers<Loss>;
@@ -69,11 +70,14 @@ class Worker {
   [[nodiscard]] bool may_ignore_rows() const { return loss_.may_ignore_rows(); }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
-  /// Throws ShapeError if a batch does not fit, and LabelError if a target is none of the model's outputs.
+  /// Throws ShapeError if a batch does not fit, TokenError if a token is none of the model's, and LabelError if a target is none of the
+  /// model's outputs.
   void check(const StepBatch& batch, bool training) const {
     check_rows(batch.x, training ? limits_.rows : micro_rows_);
     check_targets(batch.x.rows, as_index(batch.targets.size()), loss_.target_elements());
-    if (!batch.on_device) loss_.check(batch.targets);
+    if (batch.on_device) return;
+    check_tokens(batch.x);
+    loss_.check(batch.targets);
   }
 
   /// Returns whether begin() can return without a wait for earlier work of the device.
@@ -103,7 +107,7 @@ class Worker {
     bind(batch, step.first_row);
   }
   /// Returns the rows of the current step or evaluation, in memory that the device reads. Valid as long as the caller's batch.
-  [[nodiscard]] const Batch<T, Target>& batch() const { return batch_; }
+  [[nodiscard]] const Batch<nn::SampleOf<Model, T>, Target>& batch() const { return batch_; }
   /// Returns the addresses in device memory of the current inputs and targets.
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
   /// Sets the numbers of rows on all ranks, by which the loss and the changes of buffers are divided.
@@ -112,8 +116,9 @@ class Worker {
     store(device(), mean_factor(rows.all(), loss_.rows_of_sample()), &numbers_.data()->row_scale);
     norm.scale_loss(device(), numbers_.data());
   }
-  void begin_prediction(Matrix<const Input> x) {
+  void begin_prediction(Matrix<const Sample> x) {
     check_rows(x, micro_rows_);
+    check_tokens(x);
     training_ = false;
     bind({x, {}, 0}, 0);
   }
@@ -202,10 +207,10 @@ class Worker {
     return (i.tensor == plan::Tensor::activation ? stage_.activation(slot(i), i.first) : stage_.gradient(slot(i), i.first)).values();
   }
   /// Returns the model's output for the rows of a prediction, in host memory.
-  [[nodiscard]] Matrix<const Input> output() { return output_.whole(device(), device_output()); }
+  [[nodiscard]] Matrix<const Output> output() { return output_.whole(device(), device_output()); }
   /// Returns the same output if each rank of a group has some of its columns. gather(own, all) collects the columns of all ranks.
   template <class Gather>
-  [[nodiscard]] Matrix<const Input> join_output(const Gather& gather) {
+  [[nodiscard]] Matrix<const Output> join_output(const Gather& gather) {
     return output_.join(device(), device_output(), gather);
   }
   /// The partial results for a micro-batch's loss if the output's columns are divided. own_parts(): those of this rank. all_parts(): memory
@@ -247,7 +252,10 @@ class Worker {
  private:
   [[nodiscard]] Matrix<const T> device_output() const { return stage_.activation(boundaries_.evaluation(), stage_.outline().size()); }
 
-  void check_rows(Matrix<const Input> x, Index limit) const { check_batch(x.rows, x.cols, limit, stage_.outline().width(0)); }
+  void check_rows(Matrix<const Sample> x, Index limit) const { check_batch(x.rows, x.cols, limit, stage_.outline().width(0)); }
+  void check_tokens(Matrix<const Sample> x) const {
+    if constexpr (nn::detail::first_takes_tokens<nn::LeafTypes<Model>>) stage_.check_tokens(x);
+  }
 
   void bind(const StepBatch& batch, Index first_row) {
     batch_ = input_.bring(device(), batch, training_);
@@ -259,8 +267,7 @@ class Worker {
   /// Returns the targets of a micro-batch's rows.
   [[nodiscard]] std::span<const Target> targets(const Slot& slot) const {
     const Index width = loss_.target_elements();
-    const Index first = (slot.activations.front() - const_cast<T*>(batch_.x.data)) / batch_.x.cols;
-    return batch_.targets.subspan(as_size(first * width), as_size(slot.rows * width));
+    return batch_.targets.subspan(as_size(slot.first_row * width), as_size(slot.rows * width));
   }
   /// Returns whether there is a loss to compute. There is none for a prediction, nor for an empty share, whose gradients are zero.
   [[nodiscard]] bool has_loss(const Slot& slot) const { return !batch_.targets.empty() && slot.rows > 0; }
@@ -287,12 +294,12 @@ class Worker {
   DeviceMemory<D, StepNumbers> numbers_;
   RowLoss<Loss, T, D> loss_;
   BoundaryMemory<D, T> boundaries_;
-  BatchInput<Input, T, Target, D> input_;
-  PredictedOutput<Input, T, D> output_;
+  BatchInput<Sample, nn::SampleOf<Model, T>, Target, D> input_;
+  PredictedOutput<Output, T, D> output_;
   SliceSums<D, T> sums_;
   std::int64_t steps_ = 0;
   bool training_ = false;
-  Batch<T, Target> batch_;  // in memory that the device reads
+  Batch<nn::SampleOf<Model, T>, Target> batch_;  // in memory that the device reads
 };
 
 }  // namespace pdp::engine

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -12,7 +13,8 @@
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/checkpoint/state.hpp>
 #include <pdp/core/cast.hpp>
-#include <pdp/core/number_view.hpp>
+#include <pdp/core/converted.hpp>
+#include <pdp/core/matrix.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/engine/boundary_memory.hpp>
@@ -48,6 +50,8 @@ class Predictor {
 
  public:
   using Stage = nn::Stage<Model, cpu::Cpu, T>;
+  using Sample = nn::SampleOf<Model, T>;                           // element type of a sample
+  using Samples = typename pdp::detail::Converted<Sample>::Given;  // a NumberView, or for a model of tokens a span of std::int32_t
 
   /// Takes parameters as Trainer::parameters() returns them, or as checkpoint::load() reads them from a safetensors file. `source` names
   /// their origin in messages. Throws FileError if they do not fit the model, ShapeError if its layers do not fit together, and ConfigError
@@ -75,25 +79,26 @@ class Predictor {
   [[nodiscard]] Index rows() const { return state_->rows; }
 
   /// Computes the model's outputs for any number of rows: [rows, in] -> [rows, out]. `in` and `out` must not overlap. Throws ShapeError if
-  /// their sizes do not fit.
-  void predict(std::span<const T> in, std::span<T> out) const {
+  /// their sizes do not fit, and TokenError if a token is none of the model's.
+  void predict(std::span<const Sample> in, std::span<T> out) const {
     const Stage& stage = state_->stage;
     const Index inputs = input_elements(), outputs = output_elements(), count = detail::predicted_rows(in.size(), inputs);
     detail::check_outputs(out.size(), count, outputs);
     if (count == 0) return;
+    if constexpr (std::same_as<Sample, std::int32_t>) stage.check_tokens({in.data(), count, inputs});
     const typename detail::Workspaces<Workspace>::Taken own{state_->workspaces};
     for (Index first = 0; first < count; first += state_->rows) {
-      own->cut({in.data() + first * inputs, std::min(state_->rows, count - first), inputs}, false);
+      own->cut(Matrix<const Sample>{in.data() + first * inputs, std::min(state_->rows, count - first), inputs}, false);
       stage.forward(own->evaluation(), 0, stage.outline().size());
       const std::span<const T> found = stage.activation(own->evaluation(), stage.outline().size()).values();
       std::ranges::copy(found, out.begin() + first * outputs);
     }
   }
-  /// Does the same, and returns the outputs. Takes floats or doubles.
-  [[nodiscard]] std::vector<T> predict(NumberView<T> in) const {
+  /// Does the same, and returns the outputs. Takes floats or doubles, or the tokens of a model of tokens.
+  [[nodiscard]] std::vector<T> predict(Samples in) const {
     std::vector<T> out(as_size(detail::predicted_rows(in.size(), input_elements()) * output_elements()));
-    const std::vector<T> converted(in.other().begin(), in.other().end());
-    predict(converted.empty() ? in.same() : std::span<const T>{converted}, out);
+    detail::Converted<Sample> converted{0};
+    predict(converted(in), out);
     return out;
   }
 

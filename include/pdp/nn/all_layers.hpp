@@ -6,11 +6,13 @@
 #include <pdp/nn/concat.hpp>
 #include <pdp/nn/conv2d.hpp>
 #include <pdp/nn/dropout.hpp>
+#include <pdp/nn/embedding.hpp>
 #include <pdp/nn/group_norm.hpp>
 #include <pdp/nn/layer_norm.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
 #include <pdp/nn/pool.hpp>
+#include <pdp/nn/positions.hpp>
 #include <pdp/nn/repeat.hpp>
 #include <pdp/nn/reshape.hpp>
 #include <pdp/nn/residual.hpp>

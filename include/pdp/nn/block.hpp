@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -96,11 +97,28 @@ template <class... B>
 using LeafTypes = typename std::conditional_t<(Block<B> && ...), detail::Union<TypeList<>, typename detail::LeavesOf<B>::type...>,
                                               detail::Union<TypeList<>>>::type;
 
+namespace detail {
+template <class List>
+constexpr bool first_takes_tokens = false;
+template <class First, class... More>
+constexpr bool first_takes_tokens<TypeList<First, More...>> = takes_tokens<First>;
+}  // namespace detail
+
+/// The element type of a model's samples, if the model computes in T.
+template <class Model, class T>
+using SampleOf = std::conditional_t<detail::first_takes_tokens<LeafTypes<std::remove_const_t<Model>>>, std::int32_t, T>;
+
 /// Whether a TypeList holds a view (see is_view).
 template <class List>
 constexpr bool any_is_view = false;
 template <class... L>
 constexpr bool any_is_view<TypeList<L...>> = (is_view<L> || ...);
+
+/// Whether a TypeList holds a layer that takes tokens.
+template <class List>
+constexpr bool any_takes_tokens = false;
+template <class... L>
+constexpr bool any_takes_tokens<TypeList<L...>> = (takes_tokens<L> || ...);
 
 /// Whether a TypeList holds a layer that needs the numbers of its rows (see Pass).
 template <class List>
@@ -119,12 +137,18 @@ struct Flow {
   [[nodiscard]] constexpr bool fits() const { return !misfit; }
 };
 
-/// Returns the shape of a sample after a block. The input's shape may be unknown.
+// Not constexpr on purpose: constant evaluation stops at the call, and the compiler shows this name, the layer, and the one before it.
+[[noreturn]] void only_the_first_layer_of_a_model_can_take_tokens(const char* layer, const Path& at, const char* before);
+
+/// Returns the shape of a sample after a block. The input's shape may be unknown. Throws ConfigError if a layer that takes tokens is not
+/// the first. In a constant expression, this is a compile error instead.
 template <Block B>
 constexpr Flow flow(const B& block, const Shape& input) {
   Flow flow{.shape = input};
   for_each_leaf(block, {}, [&flow]<class L>(const L& layer, const Path& at) {
     if (!flow.fits()) return;
+    if constexpr (takes_tokens<L>)
+      if (flow.before[0] != '\0') only_the_first_layer_of_a_model_can_take_tokens(L::name, at, flow.before);
     flow.misfit = misfit(layer, flow.shape);
     flow.layer = L::name;
     flow.at = at;
@@ -137,8 +161,7 @@ constexpr Flow flow(const B& block, const Shape& input) {
   return flow;
 }
 
-// Not constexpr on purpose: constant evaluation stops at the call, and the compiler shows this name, the layer, the one before it, and the
-// numbers.
+// Not constexpr on purpose, as above. The compiler also shows the numbers.
 [[noreturn]] void a_layer_expects_another_width_than_the_one_before_it_gives(const char* layer, const Path& at, const char* before,
                                                                              const Shape& input, const Misfit& misfit);
 

@@ -17,6 +17,10 @@ constexpr Shape shape_of(const State<T>& state, Matrix<const T> x) {
 /// leaves, their gradients, and the values that the leaves save. State, rows and memory are those of the block.
 template <class B>
 class InnerBlock {
+  static_assert(!any_takes_tokens<LeafTypes<B>>,
+                "pdp: a layer that takes tokens, such as nn::Embedding, must be the first layer of the model; it cannot be inside a "
+                "Residual, Sum or Concat");
+
  public:
   using Leaves = LeafTypes<B>;
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <type_traits>
 
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
@@ -42,16 +44,31 @@ concept Layer = std::copyable<L> && requires(const L& layer, Shape input, Path p
   layer.parameters(path, offset, visit);
 };
 
+/// Whether the input of a layer consists of tokens, as that of an embedding does. Such a layer declares `using Input = std::int32_t;`. It
+/// can only be the first layer of a model.
+template <class L>
+constexpr bool takes_tokens = requires {
+  requires std::same_as<typename L::Input, std::int32_t>;
+};
+
+/// The element type of a layer's input, if the layer computes in T.
+template <class L, class T>
+using InputOf = std::conditional_t<takes_tokens<L>, std::int32_t, T>;
+
 /// The mathematics of a layer on a device, with elements of type T. Rows are samples; there may be none. Backward is split so that
 /// schedules can separate the halves: backward_input computes the gradient of x, backward_weight the gradients of the parameters. Rows do
 /// not depend on each other. So if nothing is saved, backward_weight may get the rows of several micro-batches together. Backward gets x
 /// and y as forward left them, unless the layer declares that it does not read x (works_in_place) or y (forgets_output).
+///
+/// The x of a layer that takes tokens is a Matrix<const std::int32_t>. It has no gradient, so the layer needs no backward_input.
 template <class L, class D, class T>
-concept LayerOn = Layer<L> &&
-    requires(const L& layer, const D& device, const State<T>& state, Matrix<const T> in, Matrix<T> out, T* saved) {
-  layer.forward(device, state, in, out, saved);                 // x -> y
-  layer.backward_input(device, state, in, in, in, out, saved);  // x, y, gradient of y -> gradient of x
-  layer.backward_weight(device, state, in, in, in, saved);      // x, y, gradient of y -> gradients of the parameters
+concept LayerOn = Layer<L> && requires(const L& layer, const D& device, const State<T>& state, Matrix<const InputOf<L, T>> x,
+                                       Matrix<const T> in, Matrix<T> out, T* saved) {
+  layer.forward(device, state, x, out, saved);             // x -> y
+  layer.backward_weight(device, state, x, in, in, saved);  // x, y, gradient of y -> gradients of the parameters
+  requires takes_tokens<L> || requires {
+    layer.backward_input(device, state, x, in, in, out, saved);  // x, y, gradient of y -> gradient of x
+  };
 };
 
 /// Whether a layer's output is the memory of its input.

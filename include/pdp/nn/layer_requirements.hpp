@@ -86,6 +86,7 @@ struct BackwardWeight {
 
 template <class L, class D, class T>
 struct LayerOnRequirements {
+  using X = Matrix<const InputOf<L, T>>;
   using In = Matrix<const T>;
   using Out = Matrix<T>;
   using Others = pdp::detail::Types<In&, Out&, T*&, const T*, std::span<T>, std::span<const T>, State<T>&, D&, Index>;
@@ -93,13 +94,16 @@ struct LayerOnRequirements {
   static constexpr int wrong(pdp::detail::Types<A...> arguments) {
     return pdp::detail::wrong_argument<Call>(arguments, Others{});
   }
-  static constexpr int forward = wrong<Forward<L>>(pdp::detail::Types<const D&, const State<T>&, In&, Out&, T*&>{});
-  static constexpr int input = wrong<BackwardInput<L>>(pdp::detail::Types<const D&, const State<T>&, In&, In&, In&, Out&, T*&>{});
-  static constexpr int weight = wrong<BackwardWeight<L>>(pdp::detail::Types<const D&, const State<T>&, In&, In&, In&, T*&>{});
+  static constexpr int forward = wrong<Forward<L>>(pdp::detail::Types<const D&, const State<T>&, X&, Out&, T*&>{});
+  static constexpr int input =
+      takes_tokens<L> ? 0 : wrong<BackwardInput<L>>(pdp::detail::Types<const D&, const State<T>&, X&, In&, In&, Out&, T*&>{});
+  static constexpr int weight = wrong<BackwardWeight<L>>(pdp::detail::Types<const D&, const State<T>&, X&, In&, In&, T*&>{});
 
   static_assert(forward != 1, "pdp: forward of this layer: argument 1, the device, must be `const D& device`");
   static_assert(forward != 2, "pdp: forward of this layer: argument 2, the state, must be `const nn::State<T>& state`");
-  static_assert(forward != 3, "pdp: forward of this layer: argument 3, x, must be `Matrix<const T> x`");
+  static_assert(forward != 3,
+                "pdp: forward of this layer: argument 3, x, must be `Matrix<const T> x`, or `Matrix<const std::int32_t> x` if the layer "
+                "takes tokens");
   static_assert(forward != 4, "pdp: forward of this layer: argument 4, y, must be `Matrix<T> y`");
   static_assert(forward != 5, "pdp: forward of this layer: argument 5, the saved values, must be `T* saved`");
   static_assert(forward >= 0,
@@ -108,7 +112,9 @@ struct LayerOnRequirements {
 
   static_assert(input != 1, "pdp: backward_input of this layer: argument 1, the device, must be `const D& device`");
   static_assert(input != 2, "pdp: backward_input of this layer: argument 2, the state, must be `const nn::State<T>& state`");
-  static_assert(input != 3, "pdp: backward_input of this layer: argument 3, x, must be `Matrix<const T> x`");
+  static_assert(input != 3,
+                "pdp: backward_input of this layer: argument 3, x, must be `Matrix<const T> x`, or `Matrix<const std::int32_t> x` if the "
+                "layer takes tokens");
   static_assert(input != 4, "pdp: backward_input of this layer: argument 4, y, must be `Matrix<const T> y`");
   static_assert(input != 5, "pdp: backward_input of this layer: argument 5, the gradient of y, must be `Matrix<const T> gradient_y`");
   static_assert(input != 6, "pdp: backward_input of this layer: argument 6, the gradient of x, must be `Matrix<T> gradient_x`");
@@ -120,7 +126,9 @@ struct LayerOnRequirements {
 
   static_assert(weight != 1, "pdp: backward_weight of this layer: argument 1, the device, must be `const D& device`");
   static_assert(weight != 2, "pdp: backward_weight of this layer: argument 2, the state, must be `const nn::State<T>& state`");
-  static_assert(weight != 3, "pdp: backward_weight of this layer: argument 3, x, must be `Matrix<const T> x`");
+  static_assert(weight != 3,
+                "pdp: backward_weight of this layer: argument 3, x, must be `Matrix<const T> x`, or `Matrix<const std::int32_t> x` if the "
+                "layer takes tokens");
   static_assert(weight != 4, "pdp: backward_weight of this layer: argument 4, y, must be `Matrix<const T> y`");
   static_assert(weight != 5, "pdp: backward_weight of this layer: argument 5, the gradient of y, must be `Matrix<const T> gradient_y`");
   static_assert(weight != 6, "pdp: backward_weight of this layer: argument 6, the saved values, must be `T* saved`");

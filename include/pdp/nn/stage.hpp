@@ -24,8 +24,10 @@ struct Slot {
   Index rows = 0;
   std::vector<T*> activations;  // boundaries 0 .. layers
   std::vector<T*> gradients;
-  std::vector<T*> saved;  // layers
-  Pass pass{};            // apart from the members that belong to a layer
+  std::vector<T*> saved;                 // layers
+  const std::int32_t* tokens = nullptr;  // the input of a model of tokens, in place of activations.front()
+  Index first_row = 0;                   // in the batch
+  Pass pass{};                           // apart from the members that belong to a layer
 
   explicit Slot(int layers) : activations(as_size(layers) + 1), gradients(as_size(layers) + 1), saved(as_size(layers)) {}
 };
@@ -53,7 +55,7 @@ class Stage : public StageParameters<D, T> {
     const Activation activation = activation_behind(slot, first, last);
     layers_.visit(first, [&]<class L>(const L& layer) {
       const auto state = bound(slot, first, false);
-      const Matrix<const T> x = read(slot, slot.activations, first);
+      const auto x = input<L>(slot, first);
       const Matrix<T> y = matrix(slot, slot.activations, first + 1);
       T* const saved = slot.saved[as_size(first)];
       if constexpr (takes_activation<L>)
@@ -69,10 +71,11 @@ class Stage : public StageParameters<D, T> {
   void backward_input(const Slot<T>& slot, int first, int last, bool needs_input = false) {
     for (int number = last - 1; number >= first; --number) {
       if (!needs_input && !this->outline().passes_gradient(number)) continue;
-      layers_.visit(number, [&](const auto& layer) {
-        layer.backward_input(this->device(), bound(slot, number, false), read(slot, slot.activations, number),
-                             read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),
-                             matrix(slot, slot.gradients, number), slot.saved[as_size(number)]);
+      layers_.visit(number, [&]<class L>(const L& layer) {
+        if constexpr (!takes_tokens<L>)
+          layer.backward_input(this->device(), bound(slot, number, false), read(slot, slot.activations, number),
+                               read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),
+                               matrix(slot, slot.gradients, number), slot.saved[as_size(number)]);
       });
     }
   }
@@ -80,12 +83,19 @@ class Stage : public StageParameters<D, T> {
   /// Computes the gradients of the parameters of layers first to last - 1, and adds them to the present ones if `accumulate` is true.
   void backward_weight(const Slot<T>& slot, int first, int last, bool accumulate) {
     for (int number = last - 1; number >= first; --number) {
-      layers_.visit(number, [&](const auto& layer) {
-        layer.backward_weight(this->device(), bound(slot, number, accumulate), read(slot, slot.activations, number),
+      layers_.visit(number, [&]<class L>(const L& layer) {
+        layer.backward_weight(this->device(), bound(slot, number, accumulate), input<L>(slot, number),
                               read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),
                               slot.saved[as_size(number)]);
       });
     }
+  }
+
+  /// Throws TokenError if the first layer has no row for a token. Only for a model of tokens, which are in host memory.
+  void check_tokens(Matrix<const std::int32_t> tokens) const {
+    layers_.visit(0, [&]<class L>(const L& layer) {
+      if constexpr (requires { layer.check(tokens); }) layer.check(tokens);
+    });
   }
 
   /// Returns a tensor at a boundary: [rows, width of the boundary].
@@ -101,6 +111,14 @@ class Stage : public StageParameters<D, T> {
     state.pass.columns = this->outline().layers[as_size(number)].columns;
     state.input = this->outline().layers[as_size(number)].input;
     return state;
+  }
+  /// Returns the input of a layer of type L.
+  template <class L>
+  [[nodiscard]] Matrix<const InputOf<L, T>> input(const Slot<T>& slot, int number) const {
+    if constexpr (takes_tokens<L>)
+      return {slot.tokens, slot.rows, this->outline().width(number)};
+    else
+      return read(slot, slot.activations, number);
   }
   template <class L>
   static constexpr bool takes_activation = requires(const L& layer, const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/converted.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/core/random.hpp>
@@ -24,15 +25,14 @@
 #include <pdp/strategy/strategy_ref.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
-#include <pdp/train/converted.hpp>
 #include <pdp/train/task.hpp>
 
 namespace pdp::testing {
 
 /// The samples of one global batch, row after row: inputs [rows, values of a sample] and targets [rows, values of a target].
-template <class Target>
+template <class Target, class Sample = float>
 struct GlobalBatch {
-  std::vector<float> x;
+  std::vector<Sample> x;
   std::vector<Target> targets;
 };
 
@@ -84,19 +84,22 @@ class Equivalence {
 };
 
 /// A function that returns the global batch of a step. All ranks call it concurrently, and it must return the same batch to each.
-template <class Target>
-using Batches = std::function<GlobalBatch<Target>(int step)>;
+template <class Target, class Sample = float>
+using Batches = std::function<GlobalBatch<Target, Sample>(int step)>;
+/// The same for a task.
+template <class TaskType>
+using BatchesFor = Batches<typename decltype(TaskType::loss)::Target, nn::SampleOf<decltype(TaskType::model), float>>;
 
 namespace detail {
 
 /// Returns the rows of a batch in a random order, which is the same on every rank.
-template <class Target>
-GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int step) {
+template <class Target, class Sample>
+GlobalBatch<Target, Sample> permuted(const GlobalBatch<Target, Sample>& batch, Index rows, int step) {
   std::vector<std::size_t> order(as_size(rows));
   std::iota(order.begin(), order.end(), std::size_t{0});
   random::Stream stream{random::make_key(0, "order of rows", step)};
   for (std::size_t left = order.size(); left > 1; --left) std::swap(order[left - 1], order[stream.below(left)]);
-  GlobalBatch<Target> other;
+  GlobalBatch<Target, Sample> other;
   const auto append_row = [&order](const auto& from, auto& to, std::size_t row) {
     const std::size_t width = from.size() / order.size();
     const auto first = from.begin() + static_cast<std::ptrdiff_t>(row * width);
@@ -110,14 +113,14 @@ GlobalBatch<Target> permuted(const GlobalBatch<Target>& batch, Index rows, int s
 }
 
 /// The part of a global batch that one rank takes.
-template <class Target>
+template <class Target, class Sample>
 struct ShareOfBatch {
-  Matrix<const float> x;
+  Matrix<const Sample> x;
   std::span<const Target> targets;
   Index global_rows = 0;
 };
-template <class Target>
-ShareOfBatch<Target> share_of(const GlobalBatch<Target>& batch, const data::Shard& shard, Index width) {
+template <class Target, class Sample>
+ShareOfBatch<Target, Sample> share_of(const GlobalBatch<Target, Sample>& batch, const data::Shard& shard, Index width) {
   const Index rows = as_index(batch.x.size()) / width, target_width = rows > 0 ? as_index(batch.targets.size()) / rows : 0;
   const data::Rows share = data::shard_rows(rows, shard);
   return {{batch.x.data() + share.first * width, share.size(), width},
@@ -148,20 +151,19 @@ auto spread_over(const TaskType& task, const Shape& input, const S& strategy, in
 /// Trains on one rank. Returns the mean loss of each step before its update. `permute`: whether the rows of each batch are permuted.
 template <SupportedPrecision P, class Comm, nn::Block Model, class TaskType>
 std::vector<double> losses_on(Comm& world, const Spread<Model>& spread, const TaskType& task, const Shape& input,
-                              const Batches<typename decltype(TaskType::loss)::Target>& batches, const EquivalenceOptions& options,
-                              bool permute) {
+                              const BatchesFor<TaskType>& batches, const EquivalenceOptions& options, bool permute) {
   const plan::Plan& plan = spread.plans[as_size(world.rank())];
   const engine::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
   using Engine = engine::Engine<Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P>;
   Engine engine{world, plan, spread.models[as_size(world.rank())], input, task.loss, task.optimizer, limits, options.gradient};
-  pdp::detail::Converted<typename Engine::Input> samples{limits.rows * input.elements()};
+  pdp::detail::Converted<typename Engine::Sample> samples{limits.rows * input.elements()};
   pdp::detail::Converted<typename Engine::Target> own_targets{0};
   std::vector<double> losses;
   for (int step = 0; step < options.steps; ++step) {
     auto batch = batches(step);
     if (permute) batch = permuted(batch, as_index(batch.x.size()) / input.elements(), step);
     const auto [x, targets, rows] = share_of(batch, plan.share, input.elements());
-    const Matrix<const typename Engine::Input> given{samples(x.values()).data(), x.rows, x.cols};
+    const Matrix<const typename Engine::Sample> given{samples(x.values()).data(), x.rows, x.cols};
     losses.push_back(engine.step({given, own_targets(targets), rows}, task.schedule.factor(step)).mean_loss());
   }
   return losses;
@@ -171,8 +173,7 @@ std::vector<double> losses_on(Comm& world, const Spread<Model>& spread, const Ta
 /// these.
 template <comm::Communicator C, SupportedPrecision P, nn::Block Model, class TaskType>
 std::vector<std::vector<double>> losses(const Spread<Model>& spread, const TaskType& task, const Shape& input,
-                                        const Batches<typename decltype(TaskType::loss)::Target>& batches,
-                                        const EquivalenceOptions& options, bool permute) {
+                                        const BatchesFor<TaskType>& batches, const EquivalenceOptions& options, bool permute) {
   return ranks<C>(as_int(spread.plans.size()), [&](C& world) {
     engine::World<C, cpu::Cpu> calls{world};
     return losses_on<P>(*calls, spread, task, input, batches, options, permute);
@@ -181,13 +182,14 @@ std::vector<std::vector<double>> losses(const Spread<Model>& spread, const TaskT
 
 /// Returns the batches of a dataset, with the samples in the order of a Trainer. Borrows the dataset.
 template <data::Dataset Data>
-Batches<typename Data::Target> batches_of(const Data& data, Index global_batch, std::uint64_t seed) {
+Batches<typename Data::Target, data::SampleOf<Data>> batches_of(const Data& data, Index global_batch, std::uint64_t seed) {
   return [&data, global_batch, seed](int step) {
     data::Sampler sampler{data.size(), global_batch, seed};
     sampler.start(step / sampler.steps());
     const auto which = sampler.batch(step % sampler.steps());
-    GlobalBatch<typename Data::Target> batch{std::vector<float>(which.size() * as_size(data.sample_shape().elements())),
-                                             std::vector<typename Data::Target>(which.size() * as_size(data.target_shape().elements()))};
+    GlobalBatch<typename Data::Target, data::SampleOf<Data>> batch{
+        std::vector<data::SampleOf<Data>>(which.size() * as_size(data.sample_shape().elements())),
+        std::vector<typename Data::Target>(which.size() * as_size(data.target_shape().elements()))};
     data::gather_in_epoch(data, which, batch.x, batch.targets, {.seed = seed, .number = sampler.epoch()});
     return batch;
   };
@@ -202,8 +204,8 @@ Batches<typename Data::Target> batches_of(const Data& data, Index global_batch, 
 ///   const auto report = testing::serial_equivalence<comm::Tcp>(task, batches, strategy::DataParallel{}, 4);
 ///   if (!report) std::cerr << report.text();
 template <comm::Communicator C, class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
-Equivalence serial_equivalence(const TaskType& task, const Batches<typename decltype(TaskType::loss)::Target>& batches, const S& strategy,
-                               int size, const EquivalenceOptions& options = {}, P /*precision*/ = {}) {
+Equivalence serial_equivalence(const TaskType& task, const BatchesFor<TaskType>& batches, const S& strategy, int size,
+                               const EquivalenceOptions& options = {}, P /*precision*/ = {}) {
   const Shape input = options.input.known() ? options.input : Shape{nn::input_elements(task.model)};
   if (input.elements() == 0)
     throw ConfigError{

@@ -33,6 +33,8 @@ std::string position_fault(const nn::Parameter& parameter, Index elements);
 /// Checks the functions of a layer on samples of a shape, in arithmetic of type T. See check_gradients().
 template <class T, class L>
 class LayerCheck {
+  using X = nn::InputOf<L, T>;
+
  public:
   LayerCheck(const L& layer, const nn::Path& at, const Shape& input, const GradientOptions& options)
       : layer_{layer},
@@ -40,7 +42,7 @@ class LayerCheck {
         input_{input},
         in_{input.elements()},
         out_{layer.output(input).elements()},
-        x_{random_values<T>(options.rows * in_, options, "x", options.mean, options.deviation)},
+        x_{inputs(layer, options.rows * in_, options)},
         c_{random_values<T>(options.rows * out_, options, "gradient of y", 0, 1)},
         value_{layer.parameter_elements()},
         gradient_{layer.parameter_elements()},
@@ -62,6 +64,19 @@ class LayerCheck {
   }
 
  private:
+  /// Returns random values, or random tokens of the layer's vocabulary.
+  [[nodiscard]] static std::vector<X> inputs(const L& layer, Index count, const GradientOptions& options) {
+    if constexpr (nn::takes_tokens<L>) {
+      Index vocabulary = 2;
+      if constexpr (requires { layer.vocabulary; }) vocabulary = layer.vocabulary;
+      random::Stream stream{random::make_key(options.seed, "tokens")};
+      std::vector<X> tokens;
+      for (Index i = 0; i < count; ++i) tokens.push_back(static_cast<X>(stream.below(as_size(vocabulary))));
+      return tokens;
+    } else {
+      return random_values<T>(count, options, "x", options.mean, options.deviation);
+    }
+  }
   [[nodiscard]] Index rows() const { return options_.rows; }
   /// `first_row`: the number of the first row of the pass.
   [[nodiscard]] pdp::Pass pass(Index first_row = 0) const {
@@ -69,7 +84,7 @@ class LayerCheck {
   }
   [[nodiscard]] nn::State<T> state(bool accumulate) { return {value_.data(), gradient_.data(), accumulate, pass(), input_}; }
   [[nodiscard]] nn::State<T> values_only(Index first_row = 0) { return {value_.data(), nullptr, false, pass(first_row), input_}; }
-  [[nodiscard]] Matrix<const T> x() const { return {x_.data(), rows(), in_}; }
+  [[nodiscard]] Matrix<const X> x() const { return {x_.data(), rows(), in_}; }
   [[nodiscard]] Matrix<const T> c() const { return {c_.data(), rows(), out_}; }
   [[nodiscard]] bool is_intact() {
     return value_.is_intact() && gradient_.is_intact() && y_.is_intact() && saved_.is_intact() && gradient_x_.is_intact();
@@ -110,7 +125,7 @@ class LayerCheck {
   std::string rows_fault() {
     const std::vector<double> y = forward();
     for (Index row = 0; row < rows(); ++row) {
-      layer_.forward(cpu_, values_only(row), Matrix<const T>{x_.data() + row * in_, 1, in_}, y_.matrix(1, out_), saved_.data());
+      layer_.forward(cpu_, values_only(row), Matrix<const X>{x_.data() + row * in_, 1, in_}, y_.matrix(1, out_), saved_.data());
       for (Index i = 0; i < out_; ++i) {
         const double alone = y_.doubles()[as_size(i)], together = y[as_size(row * out_ + i)];
         if (!(std::abs(alone - together) <= options_.tolerance * (std::abs(alone) + std::abs(together) + 1)))
@@ -128,10 +143,11 @@ class LayerCheck {
   }
   std::string backward_fault() {
     forward();
-    std::vector<T> kept = x_;
+    std::vector<X> kept = x_;
     if constexpr (nn::works_in_place<L>) std::ranges::fill(x_, not_a_number<T>());
     if constexpr (nn::forgets_output<L>) y_.clear();
-    layer_.backward_input(cpu_, values_only(), x(), y_.read(rows(), out_), c(), gradient_x_.matrix(rows(), in_), saved_.data());
+    if constexpr (!nn::takes_tokens<L>)
+      layer_.backward_input(cpu_, values_only(), x(), y_.read(rows(), out_), c(), gradient_x_.matrix(rows(), in_), saved_.data());
     layer_.backward_weight(cpu_, state(false), x(), y_.read(rows(), out_), c(), saved_.data());
     const std::vector<T> of_x(gradient_x_.data(), gradient_x_.data() + gradient_x_.values().size()),
         once(gradient_.data(), gradient_.data() + gradient_.values().size());
@@ -141,8 +157,9 @@ class LayerCheck {
 
     const std::vector<double> weights = doubles(std::span<const T>{c_});
     const auto y = [this] { return forward(); };
-    if (const auto found = first_mismatch(std::span<T>{x_}, std::span{of_x}, weights, options_, y))
-      return gradient_fault("backward_input", element_name("x", in_, found->element), *found, "forward") + unread();
+    if constexpr (!nn::takes_tokens<L>)
+      if (const auto found = first_mismatch(std::span<T>{x_}, std::span{of_x}, weights, options_, y))
+        return gradient_fault("backward_input", element_name("x", in_, found->element), *found, "forward") + unread();
     for (const nn::Parameter& parameter : parameters_) {
       const auto first = as_size(parameter.offset), count = as_size(parameter.elements());
       const std::span<const T> gradient = std::span{once}.subspan(first, count);
@@ -163,10 +180,11 @@ class LayerCheck {
   /// Runs all functions without rows. The gradients of the parameters are then zero.
   std::string no_rows_fault() {
     gradient_.clear();
-    layer_.forward(cpu_, values_only(), Matrix<const T>{x_.data(), 0, in_}, y_.matrix(0, out_), saved_.data());
+    layer_.forward(cpu_, values_only(), Matrix<const X>{x_.data(), 0, in_}, y_.matrix(0, out_), saved_.data());
     const Matrix<const T> y = y_.read(0, out_), none{c_.data(), 0, out_};
-    layer_.backward_input(cpu_, values_only(), Matrix<const T>{x_.data(), 0, in_}, y, none, gradient_x_.matrix(0, in_), saved_.data());
-    layer_.backward_weight(cpu_, state(false), Matrix<const T>{x_.data(), 0, in_}, y, none, saved_.data());
+    if constexpr (!nn::takes_tokens<L>)
+      layer_.backward_input(cpu_, values_only(), Matrix<const X>{x_.data(), 0, in_}, y, none, gradient_x_.matrix(0, in_), saved_.data());
+    layer_.backward_weight(cpu_, state(false), Matrix<const X>{x_.data(), 0, in_}, y, none, saved_.data());
     if (!is_intact()) return "a call with 0 rows writes outside of its results";
     for (const nn::Parameter& parameter : parameters_) {
       for (Index i = 0; i < parameter.elements(); ++i) {
@@ -184,7 +202,8 @@ class LayerCheck {
   GradientOptions options_;
   Shape input_;
   Index in_, out_;
-  std::vector<T> x_, c_;  // c is the gradient of y
+  std::vector<X> x_;
+  std::vector<T> c_;  // the gradient of y
   GuardedMemory<T> value_, gradient_, y_, saved_, gradient_x_;
   std::vector<nn::Parameter> parameters_{};
   StepNumbers numbers_{.scale = 1, .row_scale = 1};

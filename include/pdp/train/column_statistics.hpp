@@ -71,6 +71,7 @@ template <comm::Communicator C, data::Dataset D, class Dev = cpu::Cpu>
 [[nodiscard]] data::ColumnStatistics column_statistics(C& world, const D& set, const Dev& device = {}) {
   static_assert(!comm::HasDeviceBuffers<C> || !Dev::uses_host_memory,
                 "pdp: this communicator takes device memory; give column_statistics the device as its third argument");
+  static_assert(std::same_as<data::SampleOf<D>, float>, "pdp: the samples of this dataset are tokens, which have no mean");
   const Index columns = set.sample_shape().elements();
   if (world.size() > 1) {
     Agreement agreement;

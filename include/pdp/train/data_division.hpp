@@ -54,10 +54,11 @@ struct PartOfRank {
 template <data::Dataset Data>
 [[nodiscard]] std::int64_t hash_of_samples(const Data& data, std::uint64_t seed) {
   const std::vector<Index> which = samples_to_compare(data.size(), seed);
-  std::vector<float> x(which.size() * as_size(data.sample_shape().elements()));
+  std::vector<data::SampleOf<Data>> x(which.size() * as_size(data.sample_shape().elements()));
   std::vector<typename Data::Target> y(which.size() * as_size(data.target_shape().elements()));
   data.gather(which, x, y);
-  const std::array hashes{random::hash_of(std::span<const float>{x}), random::hash_of(std::span<const typename Data::Target>{y})};
+  const std::array hashes{random::hash_of(std::span<const data::SampleOf<Data>>{x}),
+                          random::hash_of(std::span<const typename Data::Target>{y})};
   return random::hash_of(std::span<const std::int64_t>{hashes});
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,6 +10,8 @@
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/core/token.hpp>
+#include <pdp/data/dataset.hpp>
 #include <pdp/loss/output_rows.hpp>
 #include <pdp/nn/outline.hpp>
 
@@ -40,6 +43,33 @@ void check_targets(const Loss& loss, std::span<const Target> targets, std::span<
       refuse_label_of(error, samples, rows.count, step);
     }
   }
+}
+
+/// Throws the error again, with the number of the sample in the dataset.
+[[noreturn]] void refuse_token_of(const TokenError& error, std::span<const Index> samples, std::optional<std::int64_t> step);
+
+/// Throws TokenError, with the number of the sample in the dataset, if the first layer of `stage` has no row for a token.
+template <class Stage, class Sample>
+void check_inputs(const Stage& stage, Matrix<const Sample> x, std::span<const Index> samples, std::optional<std::int64_t> step) {
+  if constexpr (std::same_as<Sample, std::int32_t>) {
+    try {
+      stage.check_tokens(x);
+    } catch (const TokenError& error) {
+      refuse_token_of(error, samples, step);
+    }
+  }
+}
+
+/// Does not compile if the samples of a dataset are tokens and the model takes numbers, or the other way round.
+template <class Data, class Sample>
+constexpr void check_sample_type() {
+  constexpr bool are_tokens = std::same_as<data::SampleOf<Data>, std::int32_t>, takes_tokens = std::same_as<Sample, std::int32_t>;
+  static_assert(!are_tokens || takes_tokens,
+                "pdp: the samples of this dataset are tokens (std::int32_t), but the model takes numbers; its first layer must take "
+                "tokens, as nn::Embedding does");
+  static_assert(are_tokens || !takes_tokens,
+                "pdp: the model takes tokens, but the samples of this dataset are numbers; a dataset of tokens declares `using Sample = "
+                "std::int32_t`");
 }
 
 /// Throw ShapeError unless the samples have as many values as the model takes, and the targets as many elements as the loss takes.

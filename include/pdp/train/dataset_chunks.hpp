@@ -38,6 +38,7 @@ template <data::Dataset Data>
 class DatasetChunks {
  public:
   using Target = typename Data::Target;
+  using Sample = data::SampleOf<Data>;
 
   DatasetChunks(const Data& data, data::Rows own, Index most, Index rows)
       : data_{data},
@@ -53,7 +54,7 @@ class DatasetChunks {
   }
   /// The sample numbers, inputs [samples, sample_shape] and targets [samples, target_shape] of the current chunk.
   [[nodiscard]] std::span<const Index> samples() const { return chunks_.samples(); }
-  [[nodiscard]] std::span<const float> inputs() const { return std::span{inputs_}.first(input_elements()); }
+  [[nodiscard]] std::span<const Sample> inputs() const { return std::span{inputs_}.first(input_elements()); }
   [[nodiscard]] std::span<const Target> targets() const { return std::span{targets_}.first(target_elements()); }
 
  private:
@@ -62,7 +63,7 @@ class DatasetChunks {
 
   const Data& data_;
   detail::SampleChunks chunks_;
-  std::vector<float> inputs_;
+  std::vector<Sample> inputs_;
   std::vector<Target> targets_;
 };
 

@@ -9,6 +9,7 @@
 #include <pdp/checkpoint/manifest.hpp>
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/converted.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/number_view.hpp>
 #include <pdp/core/shape.hpp>
@@ -19,7 +20,6 @@
 #include <pdp/metric/any.hpp>
 #include <pdp/metric/states.hpp>
 #include <pdp/plan/plan.hpp>
-#include <pdp/train/converted.hpp>
 #include <pdp/train/counting_rows.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
@@ -38,16 +38,16 @@ namespace pdp::detail {
 /// Returns an engine's outputs for any number of rows, in chunks that its memory is for. Ranks that predict together make the same number
 /// of calls. `inputs`: values of a row.
 template <comm::Communicator C, class Engine>
-[[nodiscard]] std::vector<typename Engine::Input> predict(C& world, Engine& engine, const plan::Plan& plan,
-                                                          NumberView<typename Engine::Input> x, Index inputs,
-                                                          Converted<typename Engine::Input>& converted) {
-  std::vector<typename Engine::Input> outputs;
+[[nodiscard]] std::vector<typename Engine::Output> predict(C& world, Engine& engine, const plan::Plan& plan,
+                                                           typename Converted<typename Engine::Sample>::Given x, Index inputs,
+                                                           Converted<typename Engine::Sample>& converted) {
+  std::vector<typename Engine::Output> outputs;
   const Index rows = samples_in(x.size(), inputs), chunk = engine.evaluation_rows();
   Index chunks = (rows + chunk - 1) / chunk;
   if (!evaluates_alone(plan)) engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span{&chunks, 1}, comm::Max{});
   for (Index number = 0; number < chunks; ++number) {
     const Index first = std::min(number * chunk, rows), count = std::min(chunk, rows - first);
-    const auto given = converted(x.part(as_size(first * inputs), as_size(count * inputs)));
+    const auto given = converted(part_of(x, as_size(first * inputs), as_size(count * inputs)));
     const auto part = engine.predict({given.data(), count, inputs}).values();
     outputs.insert(outputs.end(), part.begin(), part.end());
   }
@@ -63,12 +63,13 @@ template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, cl
                                   const checkpoint::Position& at, std::span<const metric::Any> metrics, LossWatch& watch) {
   std::array<double, 5> sums{};
   metric::States states{metrics, rows.outputs};
-  Converted<typename Engine::Input> converted{engine.evaluation_rows() * inputs};
+  Converted<typename Engine::Sample> converted{engine.evaluation_rows() * inputs};
   Converted<typename Engine::Target> converted_targets{engine.evaluation_rows() * rows.target_elements(loss)};
   Converted<float> as_floats{engine.evaluation_rows() * rows.count * rows.outputs};
   for (DatasetChunks chunks{data, division.rows_of(plan.share), division.most_rows(plan.share.count), engine.evaluation_rows()};
        chunks.next();) {
     if (saver.is_asked_to_stop() && evaluates_alone(plan)) break;
+    check_inputs(engine.stage(), rows_of(chunks.inputs(), inputs), chunks.samples(), std::nullopt);
     check_targets(loss, chunks.targets(), chunks.samples(), rows, std::nullopt);
     const engine::Totals totals = engine.evaluate({rows_of(converted(chunks.inputs()), inputs), converted_targets(chunks.targets())});
     sums[0] += totals.loss;

@@ -89,6 +89,7 @@ class FitRun final : private FitContext {
     loader.start(at.epoch, at.batch);
     for (const auto* batch = loader.next(); batch != nullptr;) {
       trainer_.prepare_step([&] {
+        check_inputs(trainer_.engine.stage(), rows_of(batch->x, trainer_.input.elements()), batch->samples, engine.steps());
         check_targets(trainer_.task.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, rows, engine.steps());
       });
       trainer_.stops = trainer_.stops || saver.is_asked_to_stop();
@@ -118,16 +119,17 @@ class FitRun final : private FitContext {
 
   /// Loads the batch of the step that is counted next, though the loader and the device have gone on.
   template <class Loader>
-  [[nodiscard]] engine::Batch<float, Target> next_counted(Loader& loader) {
+  [[nodiscard]] auto next_counted(Loader& loader) {
     const checkpoint::Position& at = trainer_.position.get();
     loader.start(at.epoch, at.batch);
     const auto& batch = *loader.next();
-    return {{batch.x.data(), batch.rows, as_index(batch.x.size()) / std::max<Index>(batch.rows, 1)}, batch.y};
+    using Sample = typename decltype(batch.x)::value_type;
+    return engine::Batch<Sample, Target>{{batch.x.data(), batch.rows, as_index(batch.x.size()) / std::max<Index>(batch.rows, 1)}, batch.y};
   }
 
   /// Evaluates a dataset. All datasets go through the same type, so that one evaluation is compiled.
   [[nodiscard]] Evaluation evaluate(const data::AnyDataset& of, std::span<const metric::Any> metrics) {
-    const auto& set = of.template with_targets<Target>();
+    const auto& set = of.template get<Target, typename Trainer::DataSample>();
     if (of.is_per_rank()) return trainer_.evaluate(data::PerRank{set}, metrics);
     return trainer_.evaluate(set, metrics);
   }

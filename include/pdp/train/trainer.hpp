@@ -56,7 +56,8 @@ class Trainer {
   using State = detail::TrainerState<C, S, TaskType, P, D>;
 
  public:
-  using T = typename State::T;              // element type of the model's inputs and outputs
+  using T = typename State::T;              // element type of the model's outputs
+  using Samples = typename State::Samples;  // of a step: a NumberView, or for a model of tokens a span of std::int32_t
   using Target = typename State::Target;    // of a dataset's targets
   using Targets = typename State::Targets;  // of a step: a span of classes, or for a loss of numbers a NumberView
   using Totals = engine::Totals;
@@ -89,14 +90,14 @@ class Trainer {
   ///
   /// `global_rows`: the rows on all ranks, from which each rank's share must follow, since GPUs replay the step that was recorded for this
   /// number; 0: unknown. `share_rows`: the rows of each share, the same on all ranks, if they do not follow from global_rows. Throws
-  /// ConfigError, ShapeError, LabelError, NonFiniteLoss and NonFiniteGradient.
-  Totals step(NumberView<T> x, Targets targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
+  /// ConfigError, ShapeError, TokenError, LabelError, NonFiniteLoss and NonFiniteGradient.
+  Totals step(Samples x, Targets targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
     start(x, targets, global_rows, share_rows);
     return finish();
   }
   /// The two halves of step(). After start() the rows and targets may change. finish() waits for the step and returns its totals. Throws
   /// NonFiniteLoss if their loss is NaN or infinity. With another NonFinite, rank 0 reports the first such loss on standard error.
-  void start(NumberView<T> x, Targets targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
+  void start(Samples x, Targets targets, Index global_rows = 0, std::span<const Index> share_rows = {}) {
     state_->start(x, targets, global_rows, share_rows);
   }
   Totals finish() { return state_->finish(); }
@@ -106,7 +107,7 @@ class Trainer {
   /// Trains on a dataset for some epochs. All ranks give the same dataset, or each gives a data::PerRank. The order of an epoch and its
   /// global batches depend on the seed, and with data::PerRank on the sizes of its parts. Called again, it continues with the next epoch.
   /// Saves checkpoints, and continues from the newest one, if the options name a folder. Throws ShapeError if the dataset does not fit, and
-  /// LabelError, with the numbers of the step and of the sample, if a class is out of range.
+  /// LabelError or TokenError, with the numbers of the step and of the sample, if a class or a token is out of range.
   ///
   /// After each epoch, evaluates the validation set with the metrics, and calls the callbacks of the options. Returns the results of the
   /// epochs. Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. They may
@@ -116,11 +117,12 @@ class Trainer {
   std::vector<Epoch> fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
+    detail::check_sample_type<Data, typename State::DataSample>();
     State& own = *state_;
     own.agree(detail::arguments_of(detail::arguments_of(TrainerCall::fit, data, own.options.seed, own.world->size()), fit,
                                    own.position.get().epoch));
     const loss::OutputRows rows = detail::check_shapes(own.task, own.input, data);
-    if (fit.validation) detail::check_shapes(own.task, own.input, fit.validation.template with_targets<Target>());
+    if (fit.validation) detail::check_shapes(own.task, own.input, fit.validation.template get<Target, typename State::DataSample>());
     const auto division = detail::division_of(*own.world, own.engine.stage().device(), data, own.plan.share, own.options.seed);
     const typename State::Checkpoints::Use saving{own.saver, fit.checkpoint, own.options.non_finite};
     const bool resumes = own.engine.steps() == 0 && own.saver.resume(own.saver.folder(), own.position.get());
@@ -164,7 +166,7 @@ class Trainer {
 
   /// Returns the model's outputs for any number of rows: [rows, in] -> [rows, out]. A rank that holds the whole model may make this call
   /// alone. In Zero's stage 3 ranks may give different rows; in a pipeline or a tensor-parallel group they give the same.
-  [[nodiscard]] std::vector<T> predict(NumberView<T> x) { return state_->predict(x); }
+  [[nodiscard]] std::vector<T> predict(Samples x) { return state_->predict(x); }
 
   /// Returns all parameters of the model on rank 0, gathered from the ranks that hold them. Returns an empty vector on the other ranks.
   [[nodiscard]] std::vector<checkpoint::Tensor> parameters() {

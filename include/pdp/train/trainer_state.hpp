@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include <pdp/core/converted.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/number_view.hpp>
 #include <pdp/core/precision.hpp>
@@ -15,13 +16,13 @@
 #include <pdp/engine/world.hpp>
 #include <pdp/loss/output_rows.hpp>
 #include <pdp/metric/any.hpp>
+#include <pdp/nn/block.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/optim/schedule.hpp>
 #include <pdp/plan/plan.hpp>
 #include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checked_plan.hpp>
-#include <pdp/train/converted.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/evaluation.hpp>
@@ -40,7 +41,10 @@ struct TrainerState {
   using World = engine::World<C, D>;
   using Engine = engine::Engine<typename World::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
   using Checkpoints = Saver<typename World::Comm, Engine>;
-  using T = typename Engine::Input;
+  using T = typename Engine::Output;
+  using Sample = typename Engine::Sample;
+  using Samples = typename Converted<Sample>::Given;
+  using DataSample = nn::SampleOf<Model, float>;             // of datasets
   using Target = typename decltype(TaskType::loss)::Target;  // of datasets
   using Targets = typename Converted<typename Engine::Target>::Given;
 
@@ -57,7 +61,7 @@ struct TrainerState {
   TrainerState(const TrainerState&) = delete;
   TrainerState& operator=(const TrainerState&) = delete;
 
-  void start(NumberView<T> x, Targets targets, Index global_rows, std::span<const Index> share_rows) {
+  void start(Samples x, Targets targets, Index global_rows, std::span<const Index> share_rows) {
     if (!agreed) agree({.call = TrainerCall::step});
     const auto [batch, factor] = prepare_step([&] {
       return std::pair{
@@ -75,13 +79,14 @@ struct TrainerState {
   template <data::Dataset Data>
   [[nodiscard]] Evaluation evaluate(const Data& data, std::span<const metric::Any> metrics) {
     const D& device = engine.stage().device();
+    check_sample_type<Data, DataSample>();
     check_agreement(*world, device, arguments_of(TrainerCall::evaluate, data, options.seed, world->size()));
     const loss::OutputRows rows = check_shapes(task, input, data);
     const auto division = division_of(*world, device, data, plan.share, options.seed);
     return detail::evaluate(*world, engine, task.loss, data, division, plan, input.elements(), rows, saver, position.get(), metrics,
                             loss_watch);
   }
-  [[nodiscard]] std::vector<T> predict(NumberView<T> x) { return detail::predict(*world, engine, plan, x, input.elements(), samples); }
+  [[nodiscard]] std::vector<T> predict(Samples x) { return detail::predict(*world, engine, plan, x, input.elements(), samples); }
 
   void set_learning_rate_factor(double factor) {
     check_agreement(*world, engine.stage().device(), {.call = TrainerCall::set_learning_rate_factor, .learning_rate_factor = factor});
@@ -114,7 +119,7 @@ struct TrainerState {
   plan::Plan plan;
   Index limit;  // rows of the largest share of a step
   Engine engine;
-  Converted<T> samples{limit * input.elements()};
+  Converted<Sample> samples{limit * input.elements()};
   Converted<typename Engine::Target> own_targets{
       limit * loss::output_rows<decltype(TaskType::loss)>(engine.stage().outline().output).target_elements(task.loss)};
   LossWatch loss_watch{world->rank()};

@@ -34,14 +34,14 @@ void copy_rows(std::span<const Index> which, const std::vector<V>& from, std::sp
 
 }  // namespace detail
 
-template <TargetElement T>
-struct InMemory<T>::Rows {
-  std::vector<float> x;
+template <TargetElement T, SampleElement S>
+struct InMemory<T, S>::Rows {
+  std::vector<Sample> x;
   std::vector<Target> y;
 };
 
-template <TargetElement T>
-InMemory<T>::InMemory(Shape sample_shape, std::vector<float> x, std::vector<Target> y, Shape target_shape)
+template <TargetElement T, SampleElement S>
+InMemory<T, S>::InMemory(Shape sample_shape, std::vector<Sample> x, std::vector<Target> y, Shape target_shape)
     : sample_shape_{sample_shape}, target_shape_{target_shape}, rows_{std::make_shared<const Rows>(Rows{std::move(x), std::move(y)})} {
   detail::check_extents("sample_shape", sample_shape);
   detail::check_extents("target_shape", target_shape);
@@ -57,10 +57,10 @@ InMemory<T>::InMemory(Shape sample_shape, std::vector<float> x, std::vector<Targ
                           ". Give one target for each sample.")};
 }
 
-template <TargetElement T>
-void InMemory<T>::gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const {
+template <TargetElement T, SampleElement S>
+void InMemory<T, S>::gather(std::span<const Index> which, std::span<Sample> x, std::span<Target> y) const {
   check_gather(*this, which, x, y);
-  detail::copy_rows<float>(which, rows_->x, x, sample_shape_.elements());
+  detail::copy_rows<S>(which, rows_->x, x, sample_shape_.elements());
   detail::copy_rows<T>(which, rows_->y, y, target_shape_.elements());
 }
 

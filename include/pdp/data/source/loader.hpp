@@ -23,8 +23,8 @@
 
 namespace pdp::data::detail {
 
-template <TargetElement Target>
-class Prefetch<Target>::State {
+template <TargetElement Target, SampleElement Sample>
+class Prefetch<Target, Sample>::State {
  public:
   State(const Source& source, AnySampler sampler, Shard shard) : source_{source}, sampler_{std::move(sampler), shard} {
     if (sampler_.samples() != source_.samples)
@@ -56,7 +56,7 @@ class Prefetch<Target>::State {
     changed_.notify_all();
   }
 
-  const Batch<Target>* next() {
+  const Batch<Target, Sample>* next() {
     std::unique_lock lock{mutex_};
     if (!started_) throw ConfigError{"the loader has no epoch to read. Call start(epoch) before next()."};
     returned_ = given_;
@@ -69,10 +69,10 @@ class Prefetch<Target>::State {
 
  private:
   struct Slot {
-    std::vector<float> x;
+    std::vector<Sample> x;
     std::vector<Target> y;
     std::vector<Index> share_rows;
-    Batch<Target> batch;
+    Batch<Target, Sample> batch;
   };
 
   Slot& slot(Index step) { return slots_[as_size(step) % slots_.size()]; }
@@ -127,22 +127,22 @@ class Prefetch<Target>::State {
   std::jthread worker_;  // last member: the thread ends before the others are destroyed
 };
 
-template <TargetElement Target>
-Prefetch<Target>::Prefetch(const Source& source, AnySampler sampler, Shard shard)
+template <TargetElement Target, SampleElement Sample>
+Prefetch<Target, Sample>::Prefetch(const Source& source, AnySampler sampler, Shard shard)
     : state_{std::make_unique<State>(source, std::move(sampler), shard)} {}
-template <TargetElement Target>
-Prefetch<Target>::~Prefetch() = default;
+template <TargetElement Target, SampleElement Sample>
+Prefetch<Target, Sample>::~Prefetch() = default;
 
-template <TargetElement Target>
-Index Prefetch<Target>::steps() const {
+template <TargetElement Target, SampleElement Sample>
+Index Prefetch<Target, Sample>::steps() const {
   return state_->steps();
 }
-template <TargetElement Target>
-void Prefetch<Target>::start(Index epoch, Index first) {
+template <TargetElement Target, SampleElement Sample>
+void Prefetch<Target, Sample>::start(Index epoch, Index first) {
   state_->start(epoch, first);
 }
-template <TargetElement Target>
-const Batch<Target>* Prefetch<Target>::next() {
+template <TargetElement Target, SampleElement Sample>
+const Batch<Target, Sample>* Prefetch<Target, Sample>::next() {
   return state_->next();
 }
 

@@ -36,11 +36,12 @@ PDP_INLINE MappedRows::MappedRows(Input input, const RawLayout& layout)
     case ElementType::F64:
     case ElementType::I32:
     case ElementType::I64:
+    case ElementType::U16:
     case ElementType::U8:
       bytes = info(layout.type).bits / 8;
       break;
     default:
-      throw ConfigError{text(name(), ": expected elements of type F32, F64, I32, I64 or U8, found ", info(layout.type).name,
+      throw ConfigError{text(name(), ": expected elements of type F32, F64, I32, I64, U16 or U8, found ", info(layout.type).name,
                              ". Convert the file to one of these types.")};
   }
   std::uint64_t row = bytes;
@@ -89,8 +90,8 @@ void MappedRows::copy(std::span<const Index> which, std::span<To> to) const {
         std::memcpy(&value, from + i * sizeof value, sizeof value);  // the address may be unaligned
         if constexpr (std::is_integral_v<To> && sizeof(From) > sizeof(To))
           if (value < std::numeric_limits<To>::min() || value > std::numeric_limits<To>::max())
-            throw FileError{
-                text(name(), ": expected class numbers that fit 32 bits, found ", value, " in row ", row, ". Number the classes from 0.")};
+            throw FileError{text(name(), ": expected class numbers or tokens that fit 32 bits, found ", value, " in row ", row,
+                                 ". Number the classes from 0.")};
         *out++ = static_cast<To>(value);
       }
     }
@@ -106,6 +107,8 @@ PDP_INLINE void MappedRows::gather(std::span<const Index> which, std::span<float
       return copy<std::int32_t>(which, to);
     case ElementType::I64:
       return copy<std::int64_t>(which, to);
+    case ElementType::U16:
+      return copy<std::uint16_t>(which, to);
     case ElementType::U8:
       return copy<std::uint8_t>(which, to);
     default:
@@ -120,11 +123,13 @@ PDP_INLINE void MappedRows::gather(std::span<const Index> which, std::span<std::
       return copy<std::int32_t>(which, to);
     case ElementType::I64:
       return copy<std::int64_t>(which, to);
+    case ElementType::U16:
+      return copy<std::uint16_t>(which, to);
     case ElementType::U8:
       return copy<std::uint8_t>(which, to);
     default:
-      throw FileError{text(name(), ": expected class numbers of type I32, I64 or U8, found ", info(layout_.type).name,
-                           ". Store whole numbers, or use targets of type float.")};
+      throw FileError{text(name(), ": expected class numbers or tokens of type I32, I64, U16 or U8, found ", info(layout_.type).name,
+                           ". Store whole numbers, or use float in place of std::int32_t.")};
   }
 }
 
@@ -150,16 +155,17 @@ PDP_INLINE MappedRows map_raw(Input input, const RawLayout& layout) { return {st
 
 PDP_INLINE MappedRows map_raw(const std::filesystem::path& path, const RawLayout& layout) { return map_raw(Input{path}, layout); }
 
-template <TargetElement T>
-Mapped<T>::Mapped(MappedRows x, MappedRows y) : x_{std::move(x)}, y_{std::move(y)} {
+template <TargetElement T, SampleElement S>
+Mapped<T, S>::Mapped(MappedRows x, MappedRows y) : x_{std::move(x)}, y_{std::move(y)} {
   if (x_.size() != y_.size())
     throw FileError{
         text(y_.name(), ": expected ", x_.size(), " rows, as in ", x_.name(), ", found ", y_.size(), ". Give one target for each sample.")};
-  if constexpr (std::same_as<T, std::int32_t>) y_.gather({}, std::span<std::int32_t>{});  // checks the type
+  y_.gather({}, std::span<T>{});  // checks the type
+  x_.gather({}, std::span<S>{});
 }
 
-template <TargetElement T>
-void Mapped<T>::gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) const {
+template <TargetElement T, SampleElement S>
+void Mapped<T, S>::gather(std::span<const Index> which, std::span<Sample> x, std::span<Target> y) const {
   check_gather(*this, which, x, y);
   x_.gather(which, x);
   y_.gather(which, y);

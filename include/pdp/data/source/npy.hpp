@@ -35,10 +35,11 @@ struct NpyType {
   ElementType type;
   std::string_view descr, name;
 };
-inline constexpr std::array<NpyType, 5> npy_types{{{ElementType::F32, "<f4", "float32"},
+inline constexpr std::array<NpyType, 6> npy_types{{{ElementType::F32, "<f4", "float32"},
                                                    {ElementType::F64, "<f8", "float64"},
                                                    {ElementType::I32, "<i4", "int32"},
                                                    {ElementType::I64, "<i8", "int64"},
+                                                   {ElementType::U16, "<u2", "uint16"},
                                                    {ElementType::U8, "|u1", "uint8"}}};
 
 PDP_INLINE std::string npy_name(ElementType type) {
@@ -125,7 +126,8 @@ class NpyText {
     other_type(text("elements of type ", in_quotes(descr)), remedy);
   }
   [[noreturn]] void other_type(std::string_view found, std::string_view remedy) const {
-    throw FileError{text(name_, ": expected little-endian float32, float64, int32, int64 or uint8, found ", found, ". ", remedy, ".")};
+    throw FileError{
+        text(name_, ": expected little-endian float32, float64, int32, int64, uint16 or uint8, found ", found, ". ", remedy, ".")};
   }
 
   void check_order() {

@@ -21,4 +21,9 @@ PDP_INLINE void a_layer_expects_another_width_than_the_one_before_it_gives(const
                         misfit.is_least ? "give it a larger input" : "make the two equal")};
 }
 
+PDP_INLINE void only_the_first_layer_of_a_model_can_take_tokens(const char* layer, const Path& at, const char* before) {
+  throw ConfigError{text("layer ", at.str(), " (", layer, ") takes tokens, but its input is the output of ", before,
+                         "; only the first layer of a model can take tokens")};
+}
+
 }  // namespace pdp::nn

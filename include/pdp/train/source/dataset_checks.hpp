@@ -13,6 +13,7 @@
 #include <pdp/core/label.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/core/token.hpp>
 #include <pdp/train/dataset_checks.hpp>
 
 namespace pdp::detail {
@@ -28,6 +29,11 @@ PDP_INLINE void refuse_label_of(const LabelError& error, std::span<const Index> 
   const Index sample = samples[as_size(error.row() / positions)];
   const std::string position = positions > 1 ? text("position ", error.row() % positions, " of ") : "";
   throw error.of(text(step ? text("step ", *step) : "evaluation", ": ", position, "sample ", sample, " of the dataset (counted from 0)"));
+}
+
+PDP_INLINE void refuse_token_of(const TokenError& error, std::span<const Index> samples, std::optional<std::int64_t> step) {
+  throw error.of(text("sample ", samples[as_size(error.row())], " of the dataset (counted from 0), in ",
+                      step ? text("step ", *step) : std::string{"an evaluation"}));
 }
 
 PDP_INLINE void check_sample_shape(const Shape& sample, const Shape& input) {

@@ -1,4 +1,4 @@
-#include <pdp/train/converted.hpp>
+#include <pdp/core/converted.hpp>
 
 #include <cstdint>
 #include <limits>

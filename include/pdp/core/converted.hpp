@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -42,5 +43,15 @@ class Converted<T> {
   Index most_;
   std::vector<T> values_;
 };
+
+/// Returns `count` values from number `first` on.
+template <class T>
+[[nodiscard]] constexpr std::span<const T> part_of(std::span<const T> values, std::size_t first, std::size_t count) {
+  return values.subspan(first, count);
+}
+template <std::floating_point T>
+[[nodiscard]] constexpr NumberView<T> part_of(const NumberView<T>& values, std::size_t first, std::size_t count) {
+  return values.part(first, count);
+}
 
 }  // namespace pdp::detail

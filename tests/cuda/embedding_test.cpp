@@ -1,0 +1,107 @@
+#include <pdp/comm/self.hpp>
+#include <pdp/cpu/cpu.hpp>
+#include <pdp/data/in_memory.hpp>
+#include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/activations.hpp>
+#include <pdp/nn/embedding.hpp>
+#include <pdp/nn/linear.hpp>
+#include <pdp/nn/positions.hpp>
+#include <pdp/nn/sequential.hpp>
+#include <pdp/optim/sgd.hpp>
+#include <pdp/strategy/single.hpp>
+#include <pdp/train/trainer.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "catch.hpp"
+#include "gpu.hpp"
+#include "numbers.hpp"
+#include "support.hpp"
+
+namespace cuda_embedding_test {
+
+using gpu::Copy, gpu::exact, gpu::largest, gpu::rounded, gpu::rounding, gpu::widened;
+using pdp::BFloat16, pdp::Float16, pdp::Index, pdp::Matrix, pdp::Shape;
+using pdp::cpu::Cpu;
+
+namespace {
+
+std::vector<std::int32_t> tokens(Index count, Index vocabulary) {
+  std::vector<std::int32_t> all;
+  for (Index i = 0; i < count; ++i) all.push_back(static_cast<std::int32_t>(i * i * 7 % vocabulary));
+  return all;
+}
+
+/// Compares both operations with those of a CPU. The last value of each result is a guard, which must stay as it is.
+template <class T>
+void check(const pdp::cuda::Device& device, Index count, Index vocabulary, Index width) {
+  CAPTURE(count, vocabulary, width);
+  const auto which = tokens(count, vocabulary);
+  const auto weight = exact<T>(vocabulary * width, 1), gradient_y = exact<T>(count * width, 2);
+  const Copy<std::int32_t> which_there{device, which};
+  const Copy<T> weight_there{device, rounded<T>(weight)}, gradient_there{device, rounded<T>(gradient_y)};
+  auto y = exact<T>(count * width + 1, 3);
+  Copy<T> y_there{device, rounded<T>(y)};
+  embed(Cpu{}, Matrix<const std::int32_t>{which.data(), 1, count}, Matrix<const float>{weight.data(), vocabulary, width},
+        Matrix<float>{y.data(), 1, count * width});
+  embed(device, which_there.matrix(1, count), weight_there.matrix(vocabulary, width), y_there.matrix(1, count * width));
+  CHECK(widened(y_there.values()) == y);
+  for (const bool accumulate : {false, true}) {
+    auto gradient = support::normal(vocabulary * width + 1, 4);
+    Copy<float> there{device, gradient};
+    embed_backward(Cpu{}, Matrix<const std::int32_t>{which.data(), 1, count}, Matrix<const float>{gradient_y.data(), 1, count * width},
+                   Matrix<float>{gradient.data(), vocabulary, width}, accumulate);
+    embed_backward(device, which_there.matrix(1, count), gradient_there.matrix(1, count * width), there.matrix(vocabulary, width),
+                   accumulate);
+    CHECK(there.values() == gradient);  // the rows are added in the same order
+  }
+}
+
+}  // namespace
+
+TEST_CASE("A GPU embeds tokens as a CPU does", "[cuda][embedding]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  check<float>(*device, 1, 1, 1);
+  check<float>(*device, 700, 13, 300);  // more tokens than a block looks at together, and more columns than it has threads
+  check<BFloat16>(*device, 37, 5, 7);
+  check<Float16>(*device, 37, 5, 7);
+  check<float>(*device, 0, 3, 4);
+}
+
+TEST_CASE("A token without a row becomes NaN on a GPU", "[cuda][embedding]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const Copy<std::int32_t> which{*device, {1, 3, -1, 0}};
+  const Copy<float> weight{*device, {1, 2, 3}}, gradient_y{*device, {1, 1, 1, 1}};
+  Copy<float> y{*device, {0, 0, 0, 0}}, gradient{*device, {0, 0, 0}};
+  embed(*device, which.matrix(1, 4), weight.matrix(3, 1), y.matrix(1, 4));
+  const std::vector<float> found = y.values();
+  CHECK(found[0] == 2);
+  CHECK(std::isnan(found[1]));
+  CHECK(std::isnan(found[2]));
+  CHECK(found[3] == 1);
+  embed_backward(*device, which.matrix(1, 4), gradient_y.matrix(1, 4), gradient.matrix(3, 1), false);
+  CHECK(gradient.values() == std::vector<float>{1, 1, 0});
+}
+
+TEST_CASE("A model of tokens has the losses of a CPU on a GPU", "[cuda][embedding]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  constexpr pdp::Task task{pdp::nn::Sequential{pdp::nn::Embedding{13, 8}, pdp::nn::LearnedPositions{6, 8},
+                                               pdp::nn::SinusoidalPositions{6, 8}, pdp::nn::Linear{8, 13}},
+                           pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
+  const pdp::data::InMemory<std::int32_t, std::int32_t> set{Shape{5}, tokens(5 * 40, 13), tokens(5 * 40, 11), Shape{5}};
+  const auto losses = [&](auto&&... where) {
+    pdp::comm::Self self;
+    pdp::Trainer trainer{self, pdp::strategy::Single{}, task, {.global_batch = 16, .input = Shape{5}}, where...};
+    std::vector<double> found;
+    trainer.fit(set, {.epochs = 3}, [&](const pdp::Epoch& epoch) { found.push_back(epoch.loss); });
+    return found;
+  };
+  CHECK(support::difference(losses(*device), losses()) < 1e-5);
+}
+
+}  // namespace cuda_embedding_test
