@@ -133,6 +133,7 @@ set(pdp_headers
     pdp/comm/wait_until.hpp
     pdp/comm/work.hpp
     pdp/core/affine.hpp
+    pdp/core/attention.hpp
     pdp/core/buffer.hpp
     pdp/core/cast.hpp
     pdp/core/converted.hpp
@@ -171,6 +172,7 @@ set(pdp_headers
     pdp/core/windows.hpp
     pdp/core/wrong_argument.hpp
     pdp/cpu/activation.hpp
+    pdp/cpu/attend.hpp
     pdp/cpu/cgroup.hpp
     pdp/cpu/convert.hpp
     pdp/cpu/convolve.hpp
@@ -198,6 +200,7 @@ set(pdp_headers
     pdp/cpu/simd/vector.hpp
     pdp/cpu/softmax.hpp
     pdp/cpu/source/activation.hpp
+    pdp/cpu/source/attend.hpp
     pdp/cpu/source/cgroup.hpp
     pdp/cpu/source/convert.hpp
     pdp/cpu/source/convolve.hpp
@@ -430,6 +433,7 @@ set(pdp_headers
     pdp/nn/layout.hpp
     pdp/nn/linear.hpp
     pdp/nn/misfit.hpp
+    pdp/nn/multi_head_attention.hpp
     pdp/nn/multilayer_perceptron.hpp
     pdp/nn/normalisation.hpp
     pdp/nn/outline.hpp
@@ -455,6 +459,7 @@ set(pdp_headers
     pdp/nn/source/image.hpp
     pdp/nn/source/initializer.hpp
     pdp/nn/source/layout.hpp
+    pdp/nn/source/multi_head_attention.hpp
     pdp/nn/source/multilayer_perceptron.hpp
     pdp/nn/source/outline.hpp
     pdp/nn/source/parameter.hpp
@@ -779,6 +784,7 @@ set(pdp_onednn_headers
     pdp/cpu/onednn/source.hpp)
 
 set(pdp_kernel_headers
+    pdp/cuda/kernels/attend.cuh
     pdp/cuda/kernels/convolve.cuh
     pdp/cuda/kernels/elementwise.cuh
     pdp/cuda/kernels/elementwise_loss.cuh

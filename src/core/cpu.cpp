@@ -6,6 +6,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/source/random.hpp>
 #include <pdp/cpu/source/activation.hpp>
+#include <pdp/cpu/source/attend.hpp>
 #include <pdp/cpu/source/cgroup.hpp>
 #include <pdp/cpu/source/convert.hpp>
 #include <pdp/cpu/source/convolve.hpp>
@@ -76,6 +77,9 @@ namespace pdp::cpu {
   template void normalise(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \
   template void normalise_backward_input(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, Matrix<const T>, Matrix<T>); \
   template void normalise_backward_weight(const Cpu&, const GroupNormalisation&, Matrix<const T>, Matrix<const T>, T*, T*, bool);       \
+  template void attend(const Cpu&, const Attention&, Matrix<const T>, Matrix<T>, T*);                                                   \
+  template void attend_backward(const Cpu&, const Attention&, Matrix<const T>, Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);  \
+  template void rotate(const Cpu&, const Attention&, const Rotation&, Matrix<T>);                                                       \
   template void embed(const Cpu&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>);                                              \
   template void embed_backward(const Cpu&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>, bool);                               \
   template void convolve(const Cpu&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                               \

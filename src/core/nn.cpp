@@ -22,6 +22,7 @@
 #include <pdp/nn/source/image.hpp>
 #include <pdp/nn/source/initializer.hpp>
 #include <pdp/nn/source/layout.hpp>
+#include <pdp/nn/source/multi_head_attention.hpp>
 #include <pdp/nn/source/multilayer_perceptron.hpp>
 #include <pdp/nn/source/outline.hpp>
 #include <pdp/nn/source/parameter.hpp>

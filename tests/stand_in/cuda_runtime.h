@@ -41,14 +41,17 @@ inline void __syncthreads() { stand_in::wait_for_block(); }
 inline void __threadfence() {}
 
 template <class T>
-T __shfl_xor_sync(unsigned, T value, int apart) {
+T __shfl_sync(unsigned, T value, int lane) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
   if constexpr (sizeof(T) == sizeof(std::uint64_t))
-    return std::bit_cast<T>(
-        stand_in::exchange_in_warp(std::bit_cast<std::uint64_t>(value), stand_in::lane() ^ static_cast<unsigned>(apart)));
+    return std::bit_cast<T>(stand_in::exchange_in_warp(std::bit_cast<std::uint64_t>(value), static_cast<unsigned>(lane)));
   else
-    return std::bit_cast<T>(static_cast<std::uint32_t>(
-        stand_in::exchange_in_warp(std::bit_cast<std::uint32_t>(value), stand_in::lane() ^ static_cast<unsigned>(apart))));
+    return std::bit_cast<T>(
+        static_cast<std::uint32_t>(stand_in::exchange_in_warp(std::bit_cast<std::uint32_t>(value), static_cast<unsigned>(lane))));
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int apart) {
+  return __shfl_sync(mask, value, static_cast<int>(stand_in::lane()) ^ apart);
 }
 
 inline unsigned atomicAdd(unsigned* to, unsigned value) {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include <pdp/core/affine.hpp>
+#include <pdp/core/attention.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/convolution.hpp>
 #include <pdp/core/dtype.hpp>
@@ -61,6 +62,13 @@ void normalise_backward_input(const Device& device, const GroupNormalisation& ho
 template <Computed T>
 void normalise_backward_weight(const Device& device, const GroupNormalisation& how, Matrix<const T> x, Matrix<const T> gradient_y,
                                Accumulated<T>* gradient_weight, Accumulated<T>* gradient_bias, bool accumulate);
+template <Computed T>
+void attend(const Device& device, const Attention& how, Matrix<const T> x, Matrix<T> y, T* sums);
+template <Computed T>
+void attend_backward(const Device& device, const Attention& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
+                     const T* sums, Matrix<T> gradient_x);
+template <Computed T>
+void rotate(const Device& device, const Attention& how, const Rotation& rotation, Matrix<T> x);
 template <Computed T>
 void embed(const Device& device, Matrix<const std::int32_t> tokens, Matrix<const T> weight, Matrix<T> y);
 template <Computed T>

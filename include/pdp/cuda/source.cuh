@@ -12,6 +12,7 @@
 #include <pdp/cuda/detail/devices.hpp>
 #include <pdp/cuda/detail/state.hpp>
 #include <pdp/cuda/device.hpp>
+#include <pdp/cuda/kernels/attend.cuh>
 #include <pdp/cuda/kernels/convolve.cuh>
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/kernels/elementwise_loss.cuh>
@@ -229,6 +230,9 @@ namespace pdp::cuda {
   template void hyperbolic_tangent(const Device&, Matrix<const T>, Matrix<T>);                                                             \
   template void hyperbolic_tangent_backward(const Device&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                   \
   template void drop(const Device&, const Pass&, float, Matrix<const T>, Matrix<T>);                                                       \
+  template void attend(const Device&, const Attention&, Matrix<const T>, Matrix<T>, T*);                                                   \
+  template void attend_backward(const Device&, const Attention&, Matrix<const T>, Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);  \
+  template void rotate(const Device&, const Attention&, const Rotation&, Matrix<T>);                                                       \
   template void embed(const Device&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>);                                              \
   template void embed_backward(const Device&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<float>, bool);                           \
   template void normalise(const Device&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \

@@ -10,6 +10,7 @@
 #include <pdp/nn/group_norm.hpp>
 #include <pdp/nn/layer_norm.hpp>
 #include <pdp/nn/linear.hpp>
+#include <pdp/nn/multi_head_attention.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
 #include <pdp/nn/pool.hpp>
 #include <pdp/nn/positions.hpp>
