@@ -5,8 +5,8 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/tag.hpp>
 
-/// Attention block by block, as Dao et al. describe it ("FlashAttention", NeurIPS 2022): no matrix of all positions by all positions is ever
-/// in memory.
+/// Attention block by block, as Dao et al. describe it ("FlashAttention", NeurIPS 2022): no matrix of all positions by all positions is
+/// ever in memory.
 namespace pdp::cpu {
 
 /// Computes the means of values, weighted by the softmax of queries times keys: x [rows, positions * row()] -> y [rows, positions * out()].

@@ -22,7 +22,7 @@ struct TokenRange {
 /// tokens one position later. The windows lie one behind the other.
 ///
 /// In each epoch of a training, all windows begin some tokens later, from 0 to positions - 1, at random: so a token is not always predicted
-/// from the same number of tokens before it. An evaluation gets the windows where they are. Some tokens at the end of the range are in no
+/// from the same number of tokens before it. In an evaluation they do not move. Some tokens at the end of the range are in no
 /// window.
 ///
 ///   const data::MappedRows text = data::map_raw("book.txt", {.type = data::ElementType::U8, .row = Shape{1}});  // bytes are tokens

@@ -109,7 +109,7 @@ class MultiHeadAttention {
   }
 
  private:
-  /// Where the tensors of a sample begin in saved memory, in elements of a sample.
+  /// The offsets of the tensors of a sample in saved memory, in elements of a sample.
   struct Memory {
     Index attended, sums, gradient_projected, gradient_attended, end;
   };
