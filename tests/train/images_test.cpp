@@ -1,4 +1,3 @@
-#include <pdp/checkpoint/safetensors.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/data/mnist.hpp>
 #include <pdp/loss/cross_entropy.hpp>
@@ -16,14 +15,12 @@
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/trainer.hpp>
 
-#include <cmath>
-#include <cstddef>
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "catch.hpp"
+#include "train/parity.hpp"
 #include "train/ways.hpp"
 
 /// Two convolutional networks, as PyTorch trains them; see tests/parity/make_images.py.
@@ -72,35 +69,6 @@ auto residual() {
                     Linear{128, 10}};
 }
 
-std::vector<double> losses_of_torch(const std::string& model) {
-  std::ifstream file{std::string{PDP_TEST_PARITY} + "/" + model + "_losses.csv"};
-  std::vector<double> found;
-  std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) found.push_back(std::stod(line.substr(line.find(',') + 1)));
-  return found;
-}
-
-/// Returns the initial parameters of the script.
-template <class Model>
-std::vector<pdp::checkpoint::Tensor> initial_parameters(const Model& model) {
-  std::vector<pdp::checkpoint::Tensor> tensors;
-  double inputs = 1;
-  pdp::nn::for_each_leaf(model, {}, [&](const auto& layer, const pdp::nn::Path& at) {
-    layer.parameters(at, 0, [&](const pdp::nn::Parameter& parameter) {
-      pdp::checkpoint::Tensor tensor{parameter.full_name(), parameter.file_shape(), {}, {}};
-      if (tensor.shape.size() > 1) inputs = static_cast<double>(parameter.file_elements() / tensor.shape.front());
-      const bool is_scale = tensor.name.ends_with("weight") && tensor.shape.size() == 1;
-      for (pdp::Index i = 0; i < parameter.file_elements(); ++i) {
-        const double place = 0.618033988749895 * static_cast<double>(i + 1) + 0.137 * static_cast<double>(tensors.size());
-        tensor.values.push_back(static_cast<float>(2 * (2 * (place - std::floor(place)) - 1) / std::sqrt(inputs) + (is_scale ? 1 : 0)));
-      }
-      tensors.push_back(tensor);
-    });
-  });
-  return tensors;
-}
-
 /// Returns the losses of 100 steps with the first digits, in their order.
 template <class Model>
 std::vector<double> losses(const Model& model, const pdp::strategy::AnyStrategy& strategy, int ranks) {
@@ -110,7 +78,7 @@ std::vector<double> losses(const Model& model, const pdp::strategy::AnyStrategy&
                                      [&](Thread& world) {
                                        const pdp::Task task{model, pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.01f}};
                                        pdp::Trainer trainer{world, strategy, task, {.global_batch = batch, .input = Shape{1, 28, 28}}};
-                                       trainer.set_parameters(initial_parameters(model), "the formula");
+                                       trainer.set_parameters(parity::initial_parameters(model), "the formula");
                                        std::vector<double> found;
                                        trainer.fit(
                                            digits.train().part(0, batch * steps), {.epochs = 1, .shuffle = false, .progress = false},
@@ -123,13 +91,7 @@ std::vector<double> losses(const Model& model, const pdp::strategy::AnyStrategy&
 
 template <class Model>
 void check(const std::string& name, const Model& model, const pdp::strategy::AnyStrategy& strategy, int ranks) {
-  const std::vector<double> expected = losses_of_torch(name), found = losses(model, strategy, ranks);
-  REQUIRE(expected.size() == 100);
-  REQUIRE(found.size() == expected.size());
-  for (std::size_t step = 0; step < found.size(); ++step) {
-    INFO("step " << step);
-    REQUIRE_THAT(found[step], WithinRel(expected[step], 1e-4));
-  }
+  parity::check_losses(losses(model, strategy, ranks), name);
 }
 
 }  // namespace

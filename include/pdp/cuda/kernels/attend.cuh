@@ -203,12 +203,10 @@ void attend_backward(const Device& device, const Attention& how, Matrix<const T>
                      const T* sums, Matrix<T> gradient_x) {
   if (stored(x).size() == 0) return;
   const kernel::Heads of{how, static_cast<float>(how.scale()), x.rows};
-  const auto run = [&](auto* kernel, Index heads) {
-    launch(device, kernel, blocks_for_rows(x.rows * how.positions * heads), block_threads, of, stored(x.data), stored(y.data),
-           stored(gradient_y.data), stored(sums), stored(gradient_x.data));
-  };
-  run(kernel::attend_backward_queries<Stored<T>>, how.heads);
-  run(kernel::attend_backward_keys<Stored<T>>, how.key_heads);
+  launch(device, kernel::attend_backward_queries<Stored<T>>, blocks_for_rows(x.rows * how.positions * how.heads), block_threads, of,
+         stored(x.data), stored(y.data), stored(gradient_y.data), stored(sums), stored(gradient_x.data));
+  launch(device, kernel::attend_backward_keys<Stored<T>>, blocks_for_rows(x.rows * how.positions * how.key_heads), block_threads, of,
+         stored(x.data), stored(y.data), stored(gradient_y.data), stored(sums), stored(gradient_x.data));
 }
 template <Computed T>
 void rotate(const Device& device, const Attention& how, const Rotation& rotation, Matrix<T> x) {
