@@ -264,6 +264,33 @@ TEST_CASE("An on_step that asks to stop on one rank ends fit on all ranks after 
   CHECK(steps == std::vector<std::int64_t>(3, last + 2));
 }
 
+TEST_CASE("fit() ends with the step that it was given, also within an epoch, and continues there", "[train][callback]") {
+  const auto train = tasks::samples(100);  // 5 steps an epoch
+  const auto losses = [&](const std::vector<std::int64_t>& limits) {
+    return ranks<comm::Thread>(2, [&](comm::Thread& world) {
+      pdp::Trainer trainer{world, strategy::DataParallel{}, tasks::classifier, {.global_batch = 20}};
+      std::vector<double> found;
+      for (const std::int64_t limit : limits) {
+        std::size_t epochs = 0;
+        trainer.fit(
+            train, {.epochs = 3, .progress = false, .steps = limit}, [&](const Epoch&) { ++epochs; },
+            [&](std::int64_t, const auto& totals) { found.push_back(totals.loss); });
+        CHECK(trainer.steps() == limit);
+        CHECK(epochs <= 3);
+      }
+      return found;
+    });
+  };
+  const auto whole = losses({15}).front();
+  REQUIRE(whole.size() == 15);
+  CHECK(losses({1, 7, 10, 10, 15}).front() == whole);
+  CHECK(losses({1, 7, 10, 10, 15}).back() == whole);
+  ranks<comm::Thread>(1, [&](comm::Thread& world) {
+    pdp::Trainer trainer{world, strategy::Single{}, tasks::classifier, {.global_batch = 20}};
+    CHECK_THROWS_WITH(trainer.fit(train, {.progress = false, .steps = -1}), Contains("steps = -1 was given"));
+  });
+}
+
 TEST_CASE("EarlyStopping ends fit after `patience` epochs without progress", "[train][callback]") {
   const std::vector<double> values{5, 4, 4.5, pdp::not_a_number<double>(), 3.95, 3.99, 4, 4, 4};
   const double least_change = GENERATE(0.0, 0.1);

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/data/input.hpp>
@@ -47,6 +49,9 @@ class UnpackedBytes {
   InputBytes plain_;
   std::optional<GzipBytes> packed_;
 };
+
+/// Returns the bytes of a whole file, decompressed if it is a gzip file. Throws FileError as Input and GzipBytes do.
+[[nodiscard]] std::vector<std::byte> read_unpacked(const std::filesystem::path& path);
 
 }  // namespace pdp::data
 

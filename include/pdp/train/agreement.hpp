@@ -95,7 +95,7 @@ struct TrainerArguments {
 /// The arguments of a call on a Trainer. Arguments that a call does not have keep their defaults.
 struct CallArguments {
   TrainerCall call = TrainerCall::step;
-  Index epochs = 0, epochs_before = 0;
+  Index epochs = 0, epochs_before = 0, steps = 0;
   bool shuffle = false;
   bool per_rank = false;  // the dataset is a data::PerRank
   Index samples = 0;      // in the dataset, unless it is a data::PerRank

@@ -52,12 +52,12 @@ class FitRun final : private FitContext {
     constexpr bool epochs_answer = !std::is_void_v<std::invoke_result_t<OnEpoch&, const Epoch&>>;
     Next next = agree(call([&](const Callback& callback) { return callback.begin(*this); }), false);
     data::Loader<Data> loader{data, division.sampler(trainer_.options, options_.shuffle, trainer_.plan.share), trainer_.plan.share};
-    while (at.epoch < end && next == Next::proceed) {
+    while (at.epoch < end && next == Next::proceed && !has_all_steps(0)) {
       EpochRun run{at, loader.steps(), options_.progress && rank() == 0};
       run_steps(loader, run, rows, on_step);
       if (at.batch < loader.steps()) {
         if (run.must_stop()) trainer_.saver.stop(at);
-        break;  // a callback has ended the training within the epoch
+        break;  // a callback or the limit of steps has ended the training within the epoch
       }
       Epoch& epoch = history.emplace_back(run.end());
       epoch.learning_rate = learning_rate_of(trainer_.task, trainer_.engine.steps() - 1, at.rate_factor);
@@ -93,10 +93,11 @@ class FitRun final : private FitContext {
         check_targets(trainer_.task.loss, std::span<const Target>{batch->y}, std::span<const Index>{batch->samples}, rows, engine.steps());
       });
       trainer_.stops = trainer_.stops || saver.is_asked_to_stop();
+      trainer_.ends = trainer_.ends || has_all_steps(1);
       trainer_.start(batch->x, batch->y, batch->global_rows, batch->share_rows);
       if (runs_ahead) {
         auto started = engine.pending();
-        batch = loader.next();
+        batch = has_all_steps(0) ? nullptr : loader.next();
         if (before && count(run, loader, *before, engine.steps() - 2)) batch = nullptr;
         before = std::move(started);
       } else {
@@ -108,6 +109,10 @@ class FitRun final : private FitContext {
       }
     }
     if (before) count(run, loader, *before, engine.steps() - 1);
+  }
+  /// Returns whether the trainer has made as many steps as fit() may make it, after `more` steps.
+  [[nodiscard]] bool has_all_steps(std::int64_t more) const {
+    return options_.steps > 0 && trainer_.engine.steps() + more >= options_.steps;
   }
   /// Counts a step that the engine has finished. Returns whether it is the last one.
   template <class Loader>

@@ -56,6 +56,7 @@ struct FitOptions {
   /// parameters that the epoch ends with. That takes the time of a forward pass of the whole set.
   std::vector<metric::Any> training_metrics{};
   std::vector<Callback> callbacks{};  // called in this order after each epoch
+  std::int64_t steps = 0;             // ends with this step of the trainer, also within an epoch; 0: with the last epoch
 };
 
 namespace detail {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -96,5 +97,19 @@ PDP_INLINE UnpackedBytes::UnpackedBytes(const Input& input) : plain_{input} {
   if (is_gzip(input)) packed_.emplace(input);
 }
 PDP_INLINE std::size_t UnpackedBytes::read(std::span<std::byte> bytes) { return packed_ ? packed_->read(bytes) : plain_.read(bytes); }
+
+PDP_INLINE std::vector<std::byte> read_unpacked(const std::filesystem::path& path) {
+  const Input file{path};
+  UnpackedBytes bytes{file};
+  std::vector<std::byte> all;
+  for (std::size_t size = 0, step = 1 << 16;; step = all.size()) {  // doubles
+    all.resize(size + step);
+    const std::size_t found = bytes.read(std::span{all}.subspan(size));
+    size += found;
+    if (found == step) continue;
+    all.resize(size);
+    return all;
+  }
+}
 
 }  // namespace pdp::data

@@ -196,6 +196,7 @@ PDP_INLINE Agreement detail::agreement_of(const CallArguments& given) {
   agreement.call(given.call);
   agreement.number("epochs", given.epochs);
   agreement.number("epochs before this call", given.epochs_before);
+  agreement.number("steps", given.steps);
   agreement.number("shuffle", given.shuffle ? Index{1} : Index{0});
   agreement.number("data::PerRank", given.per_rank ? Index{1} : Index{0}, "give a data::PerRank on all ranks, or on none");
   agreement.number("samples in the dataset", given.samples, same_data);

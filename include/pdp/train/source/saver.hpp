@@ -29,6 +29,7 @@ PDP_INLINE std::int64_t TrainingPosition::begin_fit(const FitOptions& fit, const
   if (!resumed_) epochs_of_fits_ = position_.epoch;
   const std::int64_t most = std::numeric_limits<int>::max() - epochs_of_fits_;
   if (fit.epochs < 0 || fit.epochs > most) throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", most)};
+  if (fit.steps < 0) throw ConfigError{text("steps = ", fit.steps, " was given; fit takes 0 (no limit) or more")};
   const auto differs = [](std::string_view what, auto there, auto here) {
     throw ConfigError{text("the checkpoint is from the middle of an epoch with ", what, " = ", there, ", but here it is ", here,
                            "; continue with the same, or from a checkpoint at the end of an epoch")};
@@ -54,6 +55,7 @@ PDP_INLINE std::int64_t TrainingPosition::begin_fit(const FitOptions& fit, const
 
 PDP_INLINE CallArguments detail::arguments_of(CallArguments of_data, const FitOptions& fit, Index before) {
   of_data.epochs = fit.epochs;
+  of_data.steps = fit.steps;
   of_data.epochs_before = before;
   of_data.shuffle = fit.shuffle;
   of_data.checkpoint = numbers_of(fit.checkpoint);
