@@ -1,6 +1,6 @@
 // Measures one training step against its floor: the model's products, convolutions and pooling alone, in the same run.
 //
-//   step --config toy|mnist|ae|wide|lenet [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
+//   step --config toy|mnist|ae|wide|lenet|gpt [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
 //
 // N ranks, each with k threads. Prints one JSON object. Step and floor are timed in alternating blocks (A B B A ...); the figures are
 // medians over blocks.
@@ -45,8 +45,10 @@ void with_config(const std::string& name, F&& f) {
     f(bench::wide());
   else if (name == "lenet")
     f(bench::lenet());
+  else if (name == "gpt")
+    f(bench::gpt());
   else
-    throw pdp::UsageError{pdp::text("--config ", name, " is unknown; use toy, mnist, ae, wide or lenet")};
+    throw pdp::UsageError{pdp::text("--config ", name, " is unknown; use toy, mnist, ae, wide, lenet or gpt")};
 }
 
 template <class Comm, class Strategy, class C>
@@ -57,7 +59,8 @@ void measure(Comm& world, const Strategy& strategy, const C& config, const Setti
                        config.task,
                        {.global_batch = config.rows * world.size(), .seed = 1, .input = config.input, .threads = settings.threads}};
   using Target = typename decltype(trainer)::Target;
-  bench::Batches<Target> batches{config.rows, config.widths.front(), config.widths.back(), world.rank()};
+  using Sample = pdp::nn::SampleOf<decltype(config.task.model), float>;
+  bench::Batches<Target, Sample> batches{config.rows, config.widths.front(), config.widths.back(), world.rank(), config.positions};
   bench::Floor floor{config.task.model, config.input, config.rows, settings.threads};
   const auto step = [&] {
     batches.next();
@@ -113,7 +116,7 @@ Settings parse(int argc, char** argv) {
       settings.pairs = parse_number(word, value(), 1, 1'000'000);
     else
       throw pdp::UsageError{pdp::text("unknown argument ", word,
-                                      "; usage: step --config toy|mnist|ae|wide|lenet [--strategy single|data] [--comm shm|tcp|thread] "
+                                      "; usage: step --config toy|mnist|ae|wide|lenet|gpt [--strategy single|data] [--comm shm|tcp|thread] "
                                       "[--ranks N] [--threads k] [--pairs P]")};
   }
   if (settings.strategy.empty()) settings.strategy = settings.ranks == 1 ? "single" : "data";

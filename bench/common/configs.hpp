@@ -15,10 +15,11 @@ struct Config {
   TaskType task;
   pdp::Index rows;
   std::vector<pdp::Index> widths;
-  pdp::Shape input{};  // of an image
+  pdp::Shape input{};        // of an image, or of a text
+  pdp::Index positions = 1;  // with a target each
 };
 template <class TaskType>
-Config(TaskType, pdp::Index, std::vector<pdp::Index>, pdp::Shape = {}) -> Config<TaskType>;
+Config(TaskType, pdp::Index, std::vector<pdp::Index>, pdp::Shape = {}, pdp::Index = 1) -> Config<TaskType>;
 
 inline auto toy() {
   using namespace pdp::nn;
@@ -65,6 +66,21 @@ inline auto lenet() {
                 pdp::Shape{1, 28, 28}};
 }
 
+/// A small transformer of tokens.
+inline auto gpt() {
+  using namespace pdp::nn;
+  constexpr pdp::Index width = 128, positions = 128, vocabulary = 128;
+  const Sequential block{Residual{Sequential{LayerNorm{width}, MultiHeadAttention{width, 4, {.causal = true}}}},
+                         Residual{Sequential{LayerNorm{width}, Linear{width, 4 * width}, Gelu{}, Linear{4 * width, width}}}};
+  return Config{pdp::Task{Sequential{Embedding{vocabulary, width}, LearnedPositions{positions, width}, Repeat{4, block}, LayerNorm{width},
+                                     Linear{width, vocabulary}},
+                          pdp::loss::CrossEntropy{}, pdp::optim::AdamW{.lr = 1e-3f}},
+                16,
+                {positions, vocabulary},
+                pdp::Shape{positions},
+                positions};
+}
+
 /// Many layers of the same size.
 inline auto deep() {
   using namespace pdp::nn;
@@ -76,31 +92,36 @@ inline auto deep() {
                 128, widths};
 }
 
-/// Random samples in several batches, so that no step finds its input in the cache by chance.
-template <class Target>
+/// Random samples in several batches, so that no step finds its input in the cache by chance. Tokens are from 0 to outputs - 1.
+template <class Target, class Sample = float>
 class Batches {
  public:
   static constexpr std::size_t count = 16;
 
-  /// Different keys give different samples.
-  Batches(pdp::Index rows, pdp::Index inputs, pdp::Index outputs, int key) {
+  /// Different keys give different samples. `positions`: targets of a sample that are classes.
+  Batches(pdp::Index rows, pdp::Index inputs, pdp::Index outputs, int key, pdp::Index positions = 1) {
     for (std::size_t b = 0; b < count; ++b) {
       x_[b].resize(static_cast<std::size_t>(rows * inputs));
-      pdp::random::fill_uniform<float>(pdp::random::make_key(7, key, b), 0, std::span{x_[b]});
+      if constexpr (std::same_as<Sample, float>) {
+        pdp::random::fill_uniform<float>(pdp::random::make_key(7, key, b), 0, std::span{x_[b]});
+      } else {
+        pdp::random::Stream stream{pdp::random::make_key(7, key, b)};
+        for (Sample& token : x_[b]) token = static_cast<Sample>(stream.below(static_cast<std::size_t>(outputs)));
+      }
       if constexpr (std::same_as<Target, float>) {
         y_[b] = x_[b];
       } else {
-        y_[b].resize(static_cast<std::size_t>(rows));
+        y_[b].resize(static_cast<std::size_t>(rows * positions));
         for (std::size_t r = 0; r < y_[b].size(); ++r) y_[b][r] = static_cast<Target>((r * 7 + b) % static_cast<std::size_t>(outputs));
       }
     }
   }
   void next() { at_ = (at_ + 1) % count; }
-  [[nodiscard]] const std::vector<float>& x() const { return x_[at_]; }
+  [[nodiscard]] const std::vector<Sample>& x() const { return x_[at_]; }
   [[nodiscard]] const std::vector<Target>& y() const { return y_[at_]; }
 
  private:
-  std::array<std::vector<float>, count> x_;
+  std::array<std::vector<Sample>, count> x_;
   std::array<std::vector<Target>, count> y_;
   std::size_t at_ = 0;
 };

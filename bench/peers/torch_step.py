@@ -1,6 +1,6 @@
 """Measures a training step of PyTorch on the CPU, with the models, losses, optimizers and batch sizes of bench/common/configs.hpp.
 
-    torch_step.py step --config toy|mnist|ae|wide|lenet [--world N] [--threads K] [--compile]
+    torch_step.py step --config toy|mnist|ae|wide|lenet|gpt [--world N] [--threads K] [--compile]
     torch_step.py pipe --config mnist|wide --schedule gpipe|1f1b [--world 2] [--micro-batches M] [--batch B]
 
 step: one rank, or several with DistributedDataParallel over Gloo. Each rank has its own batch. --compile: by torch.compile. pipe: torch.distributed.pipelining, with the
@@ -32,7 +32,11 @@ PERCEPTRONS = {
     "ae": Config((784, 128, 28, 128, 784), None, True, 64, "Adam", True, 1e-3, 300),
     "wide": Config((1024, 2048, 2048, 2048, 1000), "ReLU", True, 128, "SGD", False, 0.01, 15),
 }
-CONFIGS = {**PERCEPTRONS, "lenet": Config((784, 10), None, True, 128, "AdamW", False, 1e-3, 60, "lenet")}
+CONFIGS = {
+    **PERCEPTRONS,
+    "lenet": Config((784, 10), None, True, 128, "AdamW", False, 1e-3, 60, "lenet"),
+    "gpt": Config((128, 128), None, True, 16, "AdamW", False, 1e-3, 12, "gpt"),
+}
 PIPELINED = {"mnist": CONFIGS["mnist"]._replace(steps=60), "wide": CONFIGS["wide"]._replace(optimizer="Adam", lr=1e-3, steps=6)}
 POOL = 16  # batches that the steps use in turn, so that the input of a step is not in the cache from the step before
 
@@ -64,6 +68,9 @@ def loss_of(config):
 
 def batches(config, rows):
     """Returns POOL pairs of input, rows of samples, and target: classes [rows], or the input itself for a squared error."""
+    if config.model in models.TOKENS:
+        tokens = [torch.randint(config.widths[-1], (2, rows, *models.SHAPES[config.model])) for _ in range(POOL)]
+        return [(x, y.flatten()) for x, y in tokens]
     shape = models.SHAPES[config.model] if config.model else config.widths[:1]
     inputs = [torch.rand(rows, *shape) for _ in range(POOL)]
     if config.squared_error:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <concepts>
 #include <type_traits>
 
@@ -28,6 +29,18 @@ constexpr auto number(double value) {
     return static_cast<V>(value);
   else
     return value;
+}
+
+/// The error function of x, and exp(-x^2).
+template <class V>
+struct ErrorFunction {
+  V value, exponential;
+};
+/// Returns both. Vectors compute one from the other.
+template <class V>
+constexpr ErrorFunction<V> error_function(const V& x) {
+  using std::erf, std::exp;
+  return {erf(x), exp(-(x * x))};
 }
 
 /// Returns the value without its sign. NaN stays NaN.

@@ -41,20 +41,23 @@ struct Gelu {
   static constexpr const char* name = "Gelu";
   template <class V>
   constexpr V operator()(const V& x) const {
-    return x * part_below(x);
+    using pdp::functions::error_function;
+    return x * part_below(error_function(V{root_half<V> * x}));
   }
   template <class V>
   constexpr V derivative(const V& x, const V&) const {
-    using std::exp;
+    using pdp::functions::error_function;
     constexpr auto density = pdp::functions::number<V>(0.39894228040143268);  // 1 / sqrt(2 pi)
-    return part_below(x) + density * x * exp(-0.5f * (x * x));
+    const auto found = error_function(V{root_half<V> * x});
+    return part_below(found) + density * x * found.exponential;
   }
 
  private:
   template <class V>
-  static constexpr V part_below(const V& x) {
-    using std::erf;
-    return 0.5f * (1 + erf(pdp::functions::number<V>(0.70710678118654752) * x));
+  static constexpr auto root_half = pdp::functions::number<V>(0.70710678118654752);
+  template <class V>
+  static constexpr V part_below(const pdp::functions::ErrorFunction<V>& of) {
+    return 0.5f * (1 + of.value);
   }
 };
 

@@ -26,6 +26,7 @@ class InnerBlock {
 
   constexpr explicit InnerBlock(B block) : block_{std::move(block)} {}
 
+  [[nodiscard]] constexpr const B& block() const { return block_; }
   [[nodiscard]] constexpr Index input_elements() const { return nn::input_elements(block_); }
   [[nodiscard]] constexpr Flow flow(const Shape& input) const { return nn::flow(block_, input); }
   [[nodiscard]] constexpr Index parameter_elements() const {

@@ -49,6 +49,11 @@ class MultiHeadAttention {
   [[nodiscard]] constexpr Index heads() const { return heads_; }
   [[nodiscard]] constexpr const AttentionOptions& options() const { return options_; }
 
+  /// Returns how attention sees samples of a shape.
+  [[nodiscard]] constexpr Attention attention(const Shape& input) const {
+    return {input.known() ? input[0] : 0, heads_, options_.key_heads, width_ / heads_, options_.causal};
+  }
+
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Misfit misfit(const Shape& input) const {
     if (const Misfit of_last = misfit_of_last(width_, input, false)) return of_last;
@@ -121,9 +126,6 @@ class MultiHeadAttention {
     Matrix<T> gradient_projected, gradient_attended;
   };
 
-  [[nodiscard]] constexpr Attention attention(const Shape& input) const {
-    return {input.known() ? input[0] : 0, heads_, options_.key_heads, width_ / heads_, options_.causal};
-  }
   [[nodiscard]] constexpr Memory memory(const Shape& input) const {
     const Attention how = attention(input);
     const Index projected = how.positions * how.row(), attended = how.positions * how.out();
