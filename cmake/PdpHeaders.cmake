@@ -134,6 +134,7 @@ set(pdp_headers
     pdp/comm/work.hpp
     pdp/core/affine.hpp
     pdp/core/attention.hpp
+    pdp/core/batch_normalisation.hpp
     pdp/core/buffer.hpp
     pdp/core/cast.hpp
     pdp/core/converted.hpp
@@ -173,6 +174,7 @@ set(pdp_headers
     pdp/core/wrong_argument.hpp
     pdp/cpu/activation.hpp
     pdp/cpu/attend.hpp
+    pdp/cpu/batch_normalise.hpp
     pdp/cpu/cgroup.hpp
     pdp/cpu/convert.hpp
     pdp/cpu/convolve.hpp
@@ -201,6 +203,7 @@ set(pdp_headers
     pdp/cpu/softmax.hpp
     pdp/cpu/source/activation.hpp
     pdp/cpu/source/attend.hpp
+    pdp/cpu/source/batch_normalise.hpp
     pdp/cpu/source/cgroup.hpp
     pdp/cpu/source/convert.hpp
     pdp/cpu/source/convolve.hpp
@@ -411,6 +414,7 @@ set(pdp_headers
     pdp/nn/activation.hpp
     pdp/nn/activations.hpp
     pdp/nn/all_layers.hpp
+    pdp/nn/batch_norm.hpp
     pdp/nn/block.hpp
     pdp/nn/branches.hpp
     pdp/nn/column_parallel.hpp
@@ -439,6 +443,7 @@ set(pdp_headers
     pdp/nn/outline.hpp
     pdp/nn/parameter.hpp
     pdp/nn/parameter_memory.hpp
+    pdp/nn/pauses.hpp
     pdp/nn/placement.hpp
     pdp/nn/pool.hpp
     pdp/nn/positions.hpp
@@ -484,6 +489,7 @@ set(pdp_headers
     pdp/optim/source/reduce_on_plateau.hpp
     pdp/optim/source/schedule.hpp
     pdp/pdp.hpp
+    pdp/plan/batch_sums.hpp
     pdp/plan/common_memory.hpp
     pdp/plan/cuts.hpp
     pdp/plan/effects.hpp
@@ -785,6 +791,7 @@ set(pdp_onednn_headers
 
 set(pdp_kernel_headers
     pdp/cuda/kernels/attend.cuh
+    pdp/cuda/kernels/batch_normalise.cuh
     pdp/cuda/kernels/convolve.cuh
     pdp/cuda/kernels/elementwise.cuh
     pdp/cuda/kernels/elementwise_loss.cuh

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
         {.global_batch = flags.batch_size * world.size(), .seed = flags.seed, .input = train.sample_shape(), .clip_norm = 1}};
     const double bit = std::log(2.0);
     trainer.fit(
-        train, {.epochs = 1'000'000'000, .progress = false, .steps = flags.steps}, [](const pdp::Epoch&) {},
+        train, {.progress = false, .steps = flags.steps}, [](const pdp::Epoch&) {},
         [&](std::int64_t step, const auto& totals) {
           if (step % 50 == 0) pdp::print(world, "step {} | bits per character {:.3f}", step, totals.mean_loss() / bit);
         });

@@ -1,4 +1,4 @@
-"""The models of bench/common/configs.hpp that are not multilayer perceptrons, in PyTorch."""
+"""The models of bench/common/configs.hpp that are not multilayer perceptrons, in PyTorch. Their parameters have the same names there."""
 
 
 def lenet(torch):
@@ -11,40 +11,45 @@ def lenet(torch):
 def gpt(torch, layers=4, width=128, heads=4, positions=128, vocabulary=128):
     nn = torch.nn
 
+    class Residual(nn.Sequential):
+        def forward(self, x):
+            return x + super().forward(x)
+
+    class Positions(nn.Embedding):
+        def forward(self, x):
+            return x + self.weight
+
     class Attention(nn.Module):
+        """Has the parameters of nn.MultiheadAttention, which is slower on a CPU."""
+
         def __init__(self):
             super().__init__()
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.in_proj_weight, self.in_proj_bias = nn.Parameter(torch.empty(3 * width, width)), nn.Parameter(torch.zeros(3 * width))
+            self.out_proj = nn.Linear(width, width)
+            nn.init.xavier_uniform_(self.in_proj_weight)
 
         def forward(self, x):
             rows = x.shape[0]
-            q, k, v = self.qkv(x).view(rows, positions, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+            projected = nn.functional.linear(x, self.in_proj_weight, self.in_proj_bias)
+            q, k, v = projected.view(rows, positions, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
             y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            return self.out(y.transpose(1, 2).reshape(rows, positions, width))
+            return self.out_proj(y.transpose(1, 2).reshape(rows, positions, width))
 
-    class Block(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.attention = nn.Sequential(nn.LayerNorm(width), Attention())
-            self.perceptron = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
+    class Logits(nn.Linear):
         def forward(self, x):
-            x = x + self.attention(x)
-            return x + self.perceptron(x)
+            return super().forward(x).flatten(0, 1)
 
-    class Gpt(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.token, self.position = nn.Embedding(vocabulary, width), nn.Embedding(positions, width)
-            self.blocks = nn.Sequential(*[Block() for _ in range(layers)])
-            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary)
+    def block():
+        return nn.Sequential(
+            Residual(nn.LayerNorm(width), Attention()),
+            Residual(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)))  # fmt: skip
 
-        def forward(self, tokens):
-            return self.head(self.norm(self.blocks(self.token(tokens) + self.position.weight))).flatten(0, 1)
-
-    return Gpt()
+    return nn.Sequential(
+        nn.Embedding(vocabulary, width), Positions(positions, width), nn.Sequential(*[block() for _ in range(layers)]),
+        nn.LayerNorm(width), Logits(width, vocabulary))  # fmt: skip
 
 
 MODELS = {"lenet": lenet, "gpt": gpt}
 SHAPES = {"lenet": (1, 28, 28), "gpt": (128,)}  # of a sample
+CLASSES = {"lenet": 10, "gpt": 128}
 TOKENS = ("gpt",)  # models whose samples are tokens, with a target for each of them

@@ -7,6 +7,7 @@
 #include <pdp/core/source/random.hpp>
 #include <pdp/cpu/source/activation.hpp>
 #include <pdp/cpu/source/attend.hpp>
+#include <pdp/cpu/source/batch_normalise.hpp>
 #include <pdp/cpu/source/cgroup.hpp>
 #include <pdp/cpu/source/convert.hpp>
 #include <pdp/cpu/source/convolve.hpp>
@@ -80,6 +81,16 @@ namespace pdp::cpu {
   template void attend(const Cpu&, const Attention&, Matrix<const T>, Matrix<T>, T*);                                                   \
   template void attend_backward(const Cpu&, const Attention&, Matrix<const T>, Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);  \
   template void rotate(const Cpu&, const Attention&, const Rotation&, Matrix<T>);                                                       \
+  template void batch_statistics(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, double*);                            \
+  template void batch_normalise(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, const double*, const T*, const T*,    \
+                                Matrix<T>);                                                                                             \
+  template void normalise_channels(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, const T*, const T*, const T*,      \
+                                   Matrix<T>);                                                                                          \
+  template void batch_gradient_sums(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, Matrix<const T>, double*);        \
+  template void batch_normalise_backward(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, const double*, const T*,     \
+                                         Matrix<const T>, Matrix<T>);                                                                   \
+  template void batch_parameter_gradients(const Cpu&, const BatchNormalisation&, Index, double, const StepNumbers*, const T*, const T*, \
+                                          const double*, Index, T*, bool);                                                              \
   template void embed(const Cpu&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>);                                              \
   template void embed_backward(const Cpu&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>, bool);                               \
   template void convolve(const Cpu&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                               \

@@ -5,7 +5,9 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/testing/gradients.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "catch.hpp"
@@ -147,20 +149,41 @@ TEST_CASE("Causal attention does not see later positions, and rotary positions o
   for (std::size_t i = 0; i < 5 * 4; ++i) CHECK(first[i] == second[i]);
   CHECK(first[5 * 4] != second[5 * 4]);
 
-  // The same vectors at all positions: attention cannot tell them apart without positions, and with rotary positions knows distances only.
+  // Without positions, attention cannot tell equal vectors apart.
   std::vector<double> pattern;
   for (int repeat = 0; repeat < 2; ++repeat) pattern.insert(pattern.end(), x.begin(), x.begin() + 3 * 4);
   const auto plain = run({4, 2}, pattern), rotated = run({4, 2, {.rotary = 100}}, pattern);
   CHECK(plain[0] == Approx(plain[3 * 4]));
   CHECK(std::abs(rotated[0] - rotated[3 * 4]) > 1e-6);
+  // Vectors that add nothing in front of the others move their positions. Causal attention of rotated queries and keys sees no difference.
+  const Attention how{9, 1, 1, 4, true};
+  auto projected = support::normal<double>(9 * how.row(), 3);
+  const auto scores = [&](Index at) {  // of 4 positions from `at` on, which have the same vectors
+    std::vector<double> moved(projected.size());
+    std::copy_n(projected.begin(), 4 * how.row(), moved.begin() + at * how.row());
+    rotate(Cpu{}, how, pdp::Rotation{.base = 100}, Matrix<double>{moved.data(), 1, 9 * how.row()});
+    std::vector<double> found;
+    for (Index q = at; q < at + 4; ++q)
+      for (Index k = at; k < at + 4; ++k) {
+        found.push_back(0);
+        for (Index i = 0; i < 4; ++i)
+          found.back() += moved[pdp::as_size(q * how.row() + i)] * moved[pdp::as_size(k * how.row() + how.key(0) + i)];
+      }
+    return found;
+  };
+  CHECK(support::difference(scores(0), scores(5)) < 1e-12);
 }
 
 TEST_CASE("MultiHeadAttention refuses sizes that do not fit, and says why", "[nn][attention]") {
   const auto make = [](Index width, Index heads, nn::AttentionOptions options) { return nn::MultiHeadAttention{width, heads, options}; };
-  CHECK_THROWS_WITH(make(10, 3, {}), "MultiHeadAttention: expected a number of heads that divides the width 10, found 3");
-  CHECK_THROWS_WITH(make(10, 0, {}), "MultiHeadAttention: expected a number of heads that divides the width 10, found 0");
-  CHECK_THROWS_WITH(make(12, 4, {.key_heads = 3}), "MultiHeadAttention: expected a number of key heads that divides the 4 heads, found 3");
+  CHECK_THROWS_WITH(make(10, 3, {}),
+                    "MultiHeadAttention: expected a number of heads that divides the width 10, found 3; change one of the two");
+  CHECK_THROWS_WITH(make(10, 0, {}),
+                    "MultiHeadAttention: expected a number of heads that divides the width 10, found 0; change one of the two");
+  CHECK_THROWS_WITH(make(12, 4, {.key_heads = 3}),
+                    Contains("expected a number of key heads that divides the 4 heads, found 3; change one"));
   CHECK_THROWS_WITH(make(12, 4, {.rotary = 1e4}), Contains("each of the 4 heads has 3 of the 12 values"));
+  CHECK_THROWS_WITH(make(12, 3, {.rotary = -1}), Contains("the base of rotary positions is -1; give a positive number"));
   CHECK_THROWS_WITH(nn::outline(make(12, 4, {}), Shape{5, 10}), Contains("expects 12 values in the last dimension, but its input has 10"));
   CHECK_THROWS_WITH(nn::outline(make(12, 4, {}), Shape{12}), Contains("expects 2 dimensions, but its input has 1"));
 }

@@ -109,8 +109,8 @@ TEST_CASE("Embedding and positions give shapes that later layers check", "[nn][e
   CHECK(nn::flow(model, Shape{5}).shape == Shape{5, 3});
   CHECK(nn::input_elements(model) == 0);
   CHECK_THROWS_WITH(nn::outline(model, Shape{17}),
-                    "layer 1 (LearnedPositions) expects 16 positions or fewer, but its input has 17 (shape [17, 8], the output of "
-                    "Embedding); make the two equal");
+                    "layer 1 (LearnedPositions) expects at most 16 positions, but its input has 17 (shape [17, 8], the output of "
+                    "Embedding); give it a smaller input");
   CHECK_THROWS_WITH(nn::outline(model, Shape{2, 5}), Contains("layer 1 (LearnedPositions) expects 2 dimensions, but its input has 3"));
   CHECK_THROWS_WITH(nn::outline(nn::Embedding{10, 8}, Shape{1, 2, 3, 4}), Contains("expects 3 dimensions, but its input has 4"));
 }

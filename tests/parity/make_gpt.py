@@ -14,7 +14,7 @@ from make_images import Residual, set_parameters
 
 HERE = pathlib.Path(__file__).resolve().parent
 BATCH, STEPS, RATE = 8, 100, 0.05
-POSITIONS, VOCABULARY, WIDTH, HEADS, KEY_HEADS = 12, 17, 16, 4, 2
+POSITIONS, VOCABULARY, WIDTH, HEADS, KEY_HEADS = 12, 18, 16, 4, 2
 
 
 class Positions(torch.nn.Embedding):

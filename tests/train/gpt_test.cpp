@@ -12,7 +12,7 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/sgd.hpp>
 #include <pdp/strategy/any_strategy.hpp>
-#include <pdp/strategy/hybrid.hpp>
+#include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
 #include <pdp/testing/equivalence.hpp>
 #include <pdp/testing/ranks.hpp>
@@ -32,7 +32,7 @@ using pdp::Index, pdp::Shape, pdp::comm::Thread;
 
 namespace {
 
-constexpr Index positions = 12, vocabulary = 17, width = 16, batch = 8, steps = 100;
+constexpr Index positions = 12, vocabulary = 18, width = 16, batch = 8, steps = 100;
 
 /// The second block has keys that heads share, and rotary positions.
 auto gpt(float dropout) {
@@ -61,15 +61,6 @@ pdp::data::InMemory<std::int32_t, std::int32_t> samples(Index count) {
   return {Shape{positions}, x, y, Shape{positions}};
 }
 
-/// Tensor parallelism divides no layers inside a Residual yet.
-std::vector<ways_test::Way> ways() {
-  auto all = ways_test::ways();
-  std::erase_if(all, [](const ways_test::Way& way) { return way.name == "tensor" || way.name == "hybrid"; });
-  using Schedule = pdp::strategy::OneForwardOneBackward;
-  all.push_back({"hybrid", 4, pdp::strategy::Hybrid<Schedule>{.mesh = {.data = 2, .pipeline = 2}, .micro_batches = 2}});
-  return all;
-}
-
 std::vector<double> losses(const pdp::strategy::AnyStrategy& strategy, int ranks) {
   return pdp::testing::ranks<Thread>(ranks,
                                      [&](Thread& world) {
@@ -88,8 +79,8 @@ std::vector<double> losses(const pdp::strategy::AnyStrategy& strategy, int ranks
 
 }  // namespace
 
-TEST_CASE("A transformer has PyTorch's losses for 100 steps under every strategy without divided layers", "[train][parity]") {
-  for (const auto& way : ways()) {
+TEST_CASE("A transformer has PyTorch's losses for 100 steps under every strategy", "[train][parity]") {
+  for (const auto& way : ways_test::ways()) {
     if (way.ranks == 3) continue;
     INFO(way.name << " on " << way.ranks << " ranks");
     parity::check_losses(losses(way.strategy, way.ranks), "gpt");
@@ -97,10 +88,13 @@ TEST_CASE("A transformer has PyTorch's losses for 100 steps under every strategy
   parity::check_losses(losses(pdp::strategy::Single{}, 1), "gpt");
 }
 
-TEST_CASE("A transformer with dropout has the losses of serial training under every strategy without divided layers", "[train][gpt]") {
+TEST_CASE("A transformer with dropout has the losses of serial training under every strategy", "[train][gpt]") {
   const auto set = samples(46);  // the last batch is short
   const pdp::Task task{gpt(0.1f), pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.05f}};
-  for (const auto& way : ways()) {
+  auto ways = ways_test::ways();
+  using Schedule = pdp::strategy::OneForwardOneBackward;
+  ways.push_back({"recomputing pipeline", 3, pdp::strategy::Pipeline<Schedule>{.micro_batches = 3, .recompute = true}});
+  for (const auto& way : ways) {
     INFO(way.name << " on " << way.ranks << " ranks");
     const auto report = pdp::testing::serial_equivalence<Thread>(
         task, set, way.strategy, way.ranks, {.steps = 12, .global_batch = 12, .input = Shape{positions}, .strict_steps = 12});

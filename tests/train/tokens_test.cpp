@@ -111,8 +111,9 @@ TEST_CASE("fit() refuses a validation set whose samples are numbers if the model
   pdp::Trainer trainer{self, pdp::strategy::Single{}, task, {.global_batch = 4, .input = Shape{positions}}};
   const pdp::data::InMemory<std::int32_t> numbers{Shape{positions}, std::vector<float>(positions), std::vector<std::int32_t>(positions),
                                                   Shape{positions}};
-  CHECK_THROWS_WITH(trainer.fit(samples(8), {.epochs = 1, .progress = false, .validation = &numbers}, [](const pdp::Epoch&) {}),
-                    "the samples of the dataset are numbers (float), but the model takes tokens (std::int32_t)");
+  CHECK_THROWS_WITH(
+      trainer.fit(samples(8), {.epochs = 1, .progress = false, .validation = &numbers}, [](const pdp::Epoch&) {}),
+      "the samples of the dataset are numbers (float), but the model takes tokens (std::int32_t); give a dataset with such samples");
 }
 
 TEST_CASE("Augmented changes tokens", "[train][tokens]") {

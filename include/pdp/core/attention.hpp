@@ -19,6 +19,7 @@ struct Attention {
   /// Returns the number of values of a position in the input, and in the output.
   [[nodiscard]] constexpr Index row() const { return (heads + 2 * key_heads) * width; }
   [[nodiscard]] constexpr Index out() const { return heads * width; }
+  /// Returns the number of heads that share a head of keys.
   [[nodiscard]] constexpr Index of_key_head() const { return heads / key_heads; }
   /// Return the first column of a head's queries, and of the keys and the values that it attends to.
   [[nodiscard]] constexpr Index query(Index head) const { return head * width; }
@@ -36,7 +37,7 @@ static_assert(Attention{.heads = 4, .key_heads = 2, .width = 8}.value(1) == 56);
 inline constexpr Index attention_sums = 2;
 
 /// Rotary positions: values i and i + width / 2 of each query and key at position p turn by the angle p * base^(-2 i / width). Su et al.,
-/// "RoFormer", arXiv:2104.09864, with the pairs of values as in LLaMA.
+/// "RoFormer", arXiv:2104.09864, with the pairs of values as in Hugging Face's LLaMA.
 struct Rotation {
   double base = 10000;
   bool backward = false;  // by the negative angle

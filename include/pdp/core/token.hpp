@@ -11,7 +11,7 @@
 
 namespace pdp {
 
-/// A token that is none of a model's.
+/// A token outside of a model's vocabulary.
 class TokenError : public ConfigError {
  public:
   /// `sample` names the sample, as in "row 3 of a batch". `position`: that of the token in the sample. `vocabulary`: tokens of the model.

@@ -6,6 +6,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/activation.hpp>
 #include <pdp/cpu/attend.hpp>
+#include <pdp/cpu/batch_normalise.hpp>
 #include <pdp/cpu/convert.hpp>
 #include <pdp/cpu/convolve.hpp>
 #include <pdp/cpu/drop.hpp>

@@ -6,6 +6,7 @@
 
 #include <pdp/core/affine.hpp>
 #include <pdp/core/attention.hpp>
+#include <pdp/core/batch_normalisation.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/convolution.hpp>
 #include <pdp/core/dtype.hpp>
@@ -69,6 +70,24 @@ void attend_backward(const Device& device, const Attention& how, Matrix<const T>
                      const T* sums, Matrix<T> gradient_x);
 template <Computed T>
 void rotate(const Device& device, const Attention& how, const Rotation& rotation, Matrix<T> x);
+template <Computed T>
+void batch_statistics(const Device& device, const BatchNormalisation& how, Matrix<const T> x, const T* shift, double* sums);
+template <Computed T>
+void batch_normalise(const Device& device, const BatchNormalisation& how, Matrix<const T> x, const T* shift, const double* sums,
+                     const T* weight, const T* bias, Matrix<T> y);
+template <Computed T>
+void normalise_channels(const Device& device, const BatchNormalisation& how, Matrix<const T> x, const T* mean, const T* variance,
+                        const T* weight, const T* bias, Matrix<T> y);
+template <Computed T>
+void batch_gradient_sums(const Device& device, const BatchNormalisation& how, Matrix<const T> x, const T* shift, Matrix<const T> gradient_y,
+                         double* sums);
+template <Computed T>
+void batch_normalise_backward(const Device& device, const BatchNormalisation& how, Matrix<const T> x, const T* shift, const double* sums,
+                              const T* weight, Matrix<const T> gradient_y, Matrix<T> gradient_x);
+template <Computed T>
+void batch_parameter_gradients(const Device& device, const BatchNormalisation& how, Index rows, double momentum, const StepNumbers* numbers,
+                               const T* mean, const T* variance, const double* sums, Index block, Accumulated<T>* gradient,
+                               bool accumulate);
 template <Computed T>
 void embed(const Device& device, Matrix<const std::int32_t> tokens, Matrix<const T> weight, Matrix<T> y);
 template <Computed T>

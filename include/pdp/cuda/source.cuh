@@ -13,6 +13,7 @@
 #include <pdp/cuda/detail/state.hpp>
 #include <pdp/cuda/device.hpp>
 #include <pdp/cuda/kernels/attend.cuh>
+#include <pdp/cuda/kernels/batch_normalise.cuh>
 #include <pdp/cuda/kernels/convolve.cuh>
 #include <pdp/cuda/kernels/elementwise.cuh>
 #include <pdp/cuda/kernels/elementwise_loss.cuh>
@@ -233,6 +234,16 @@ namespace pdp::cuda {
   template void attend(const Device&, const Attention&, Matrix<const T>, Matrix<T>, T*);                                                   \
   template void attend_backward(const Device&, const Attention&, Matrix<const T>, Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);  \
   template void rotate(const Device&, const Attention&, const Rotation&, Matrix<T>);                                                       \
+  template void batch_statistics(const Device&, const BatchNormalisation&, Matrix<const T>, const T*, double*);                            \
+  template void batch_normalise(const Device&, const BatchNormalisation&, Matrix<const T>, const T*, const double*, const T*, const T*,    \
+                                Matrix<T>);                                                                                                \
+  template void normalise_channels(const Device&, const BatchNormalisation&, Matrix<const T>, const T*, const T*, const T*, const T*,      \
+                                   Matrix<T>);                                                                                             \
+  template void batch_gradient_sums(const Device&, const BatchNormalisation&, Matrix<const T>, const T*, Matrix<const T>, double*);        \
+  template void batch_normalise_backward(const Device&, const BatchNormalisation&, Matrix<const T>, const T*, const double*, const T*,     \
+                                         Matrix<const T>, Matrix<T>);                                                                      \
+  template void batch_parameter_gradients(const Device&, const BatchNormalisation&, Index, double, const StepNumbers*, const T*, const T*, \
+                                          const double*, Index, float*, bool);                                                             \
   template void embed(const Device&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>);                                              \
   template void embed_backward(const Device&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<float>, bool);                           \
   template void normalise(const Device&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \

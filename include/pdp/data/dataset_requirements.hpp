@@ -78,10 +78,11 @@ struct DatasetRequirements {
   }
   static_assert(!needs_epoch(),
                 "pdp: gather of this dataset takes an epoch in every call, but evaluations give none; add `void gather(std::span<const "
-                "Index> which, std::span<float> x, std::span<Target> y) const`, which does not change samples at random");
+                "Index> which, std::span<Sample> x, std::span<Target> y) const` (Sample: float unless the dataset declares it), which does "
+                "not change samples at random");
   static_assert(gather >= 0 || needs_epoch(),
-                "pdp: this dataset needs the function `void gather(std::span<const Index> which, std::span<float> x, std::span<Target> y) "
-                "const`; it is missing, not const, or takes other arguments");
+                "pdp: this dataset needs the function `void gather(std::span<const Index> which, std::span<Sample> x, std::span<Target> y) "
+                "const` (Sample: float unless the dataset declares it); it is missing, not const, or takes other arguments");
   static constexpr bool returns_nothing() {
     if constexpr (has_target<D>)
       return gather != 0 ||

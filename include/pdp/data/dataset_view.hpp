@@ -72,7 +72,7 @@ class AnyDataset {
     if (std::holds_alternative<Other>(view_)) {
       const auto of = [](bool tokens) { return tokens ? "tokens (std::int32_t)" : "numbers (float)"; };
       throw ConfigError{text("the samples of the dataset are ", of(std::same_as<Sample, float>), ", but the model takes ",
-                             of(!std::same_as<Sample, float>))};
+                             of(!std::same_as<Sample, float>), "; give a dataset with such samples")};
     }
     const auto of = [](bool classes) { return classes ? "classes (std::int32_t)" : "numbers (float)"; };
     throw ConfigError{text("the targets of the dataset are ", of(!std::same_as<Target, std::int32_t>), ", but the loss takes ",

@@ -8,6 +8,7 @@
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
+#include <pdp/nn/outline.hpp>
 
 namespace pdp::engine {
 
@@ -51,6 +52,9 @@ struct StepBegin {
   Index first_row = 0;  // number of this rank's first row among those of all ranks, if it is known
 };
 
+/// Returns the numbers of a step when it begins. `steps`: started so far, this one included. `of_sample`: rows of the loss in a sample.
+[[nodiscard]] StepNumbers first_numbers(std::int64_t steps, const StepBegin& step, Index of_sample);
+
 /// The results of a step or an evaluation.
 struct Totals {
   double loss = 0;           // sum over rows
@@ -90,6 +94,8 @@ struct Limits {
 
 /// Throws ShapeError unless a batch has at most `limit` rows, and `width` values in each.
 void check_batch(Index rows, Index cols, Index limit, Index width);
+/// Throws ConfigError if a layer that pauses has a single value in a batch of `rows` rows: a sum over the batch is then no statistic.
+void check_sums(const nn::Outline& model, Index rows);
 /// Throws ShapeError unless a batch has `width` target elements for each row.
 void check_targets(Index rows, Index elements, Index width);
 

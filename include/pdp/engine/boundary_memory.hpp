@@ -44,6 +44,7 @@ class BoundaryMemory {
   const nn::Outline& model_;
   Index micro_rows_;
   DeviceMemory<D, T> memory_;
+  DeviceMemory<D, double> batch_sums_;  // of each micro-batch of a step
   std::vector<Slot> step_, evaluation_;
 };
 
@@ -56,6 +57,15 @@ BoundaryMemory<D, T>::BoundaryMemory(const D& device, const plan::Plan& plan, co
   step_ = slots_of(boundaries.step, plan.micro_batches);
   evaluation_ = slots_of(boundaries.evaluation, 1);
   for (Slot& slot : step_) slot.pass = {.is_training = true, .numbers = numbers};
+  const Index sums = model.batch_sums();
+  if (sums == 0) return;
+  batch_sums_ = allocate<double>(device, sums * as_index(step_.size()));
+  double* next = batch_sums_.data();
+  for (Slot& slot : step_)
+    for (const nn::Outline::Layer& layer : model.layers) {
+      slot.batch_sums.push_back(next);
+      next += layer.batch_sums;
+    }
 }
 
 template <class D, class T>
@@ -80,7 +90,8 @@ void BoundaryMemory<D, T>::cut(Matrix<const Sample> x, bool training, Index firs
 
 template <class D, class T>
 bool BoundaryMemory<D, T>::lie_together(std::span<const Slot> all, int layer) const {
-  if (model_.layers[as_size(layer)].saved > 0 || (layer == 0 && all.front().tokens != nullptr)) return false;
+  if (model_.layers[as_size(layer)].saved > 0 || model_.layers[as_size(layer)].pauses > 0 || (layer == 0 && all.front().tokens != nullptr))
+    return false;
   const auto follow = [&](const std::vector<T*> Slot::*tensors, int boundary) {
     const auto b = as_size(boundary);
     for (std::size_t m = 1; m < all.size(); ++m)

@@ -142,7 +142,6 @@ class Engine {
   void use_parameters() { averages_.leave(worker_); }
   /// Returns the maximum number of rows of one evaluation.
   [[nodiscard]] Index evaluation_rows() const { return worker_.micro_rows(); }
-
   /// Turns tracing of steps on or off. All ranks make this call. A traced step records the times of its instructions. It begins with a
   /// barrier, so that the times of all ranks have one origin. On a device it waits for each instruction, so it takes longer.
   void trace(bool on) { trace_.trace(on, plan_.step.size()); }
@@ -175,6 +174,7 @@ class Engine {
         rows_.ask(host_calls(), groups_.world().size(), plan_.share.index);
       }
     }
+    if constexpr (Worker::pauses) worker_.check_batch_of(rows_.global());
     const bool together = step_.has_calls && !trace_.is_on() && graphs_.admits(rows_.split(), batch.x.rows);
     if constexpr (comm::HasDeviceBuffers<C>)
       if (step_.has_calls) graphs_.wait_for_room(rows_.split(), together, [&] { return worker_.begins_at_once(batch); });
@@ -224,7 +224,6 @@ class Engine {
     carry_out(List::evaluation, batch.x.rows, evaluate_);
     return totals_of({.sums = numbers().sums}, worker_.own_rows(batch, evaluates_loss_ && counts_).adds);
   }
-
   /// Returns the model's output for the rows of the last evaluate(): all of them on the ranks that count them, none on the others. The
   /// ranks of a tensor-parallel group make this call together. It is valid until the next call.
   Matrix<const Output> evaluated_output() {

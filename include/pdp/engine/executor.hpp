@@ -75,6 +75,8 @@ class Executor {
         worker_.set_global_rows(rows_.global());
         break;
       case plan::Op::loss:
+      case plan::Op::forward_to_sums:
+      case plan::Op::backward_to_sums:
         worker_.run(i);
         break;
       case plan::Op::forward:
@@ -100,6 +102,9 @@ class Executor {
       case plan::Op::receive_wait:
       case plan::Op::sum_wait:
         wait(messages_[program.message_of[at]]);
+        break;
+      case plan::Op::sum_over_batch:
+        if constexpr (W::pauses) wait(start_all_reduce(group, worker_.device(), worker_.batch_sums(i)));
         break;
       case plan::Op::share_loss:
         worker_.run(i);

@@ -42,6 +42,7 @@ class Worker {
   using StepBatch = Batch<Sample, Target>;
   using Slot = nn::Slot<T>;
   using Stage = nn::Stage<Model, D, T>;
+  static constexpr bool pauses = nn::any_pauses<nn::LeafTypes<Model>>;
   static constexpr bool numbers_rows = nn::any_uses_row_numbers<nn::LeafTypes<Model>> || uses_row_numbers<Loss>;
   static_assert(
       Device<D, T>,
@@ -73,11 +74,9 @@ class Worker {
   /// Throws ShapeError if a batch does not fit, TokenError if a token is none of the model's, and LabelError if a target is none of the
   /// model's outputs.
   void check(const StepBatch& batch, bool training) const {
-    check_rows(batch.x, training ? limits_.rows : micro_rows_);
+    check_samples(batch.x, training ? limits_.rows : micro_rows_, D::uses_host_memory || !batch.on_device);
     check_targets(batch.x.rows, as_index(batch.targets.size()), loss_.target_elements());
-    if (batch.on_device) return;
-    check_tokens(batch.x);
-    loss_.check(batch.targets);
+    if (!batch.on_device) loss_.check(batch.targets);
   }
 
   /// Returns whether begin() can return without a wait for earlier work of the device.
@@ -95,14 +94,7 @@ class Worker {
       norm.begin(device());
       ++steps_;
     }
-    store(device(),
-          StepNumbers{.info = {steps_, step.lr_factor},
-                      .scale = mean_factor(step.global_rows.counted),
-                      .row_scale = mean_factor(step.global_rows.all(), loss_.rows_of_sample()),
-                      .stops = step.report.stops ? 1.0 : 0.0,
-                      .saves = step.report.saves ? 1.0 : 0.0,
-                      .ends = step.report.ends ? 1.0 : 0.0},
-          numbers_.data());
+    store(device(), first_numbers(steps_, step, loss_.rows_of_sample()), numbers_.data());
     if (training && step.global_rows.all() > 0) norm.scale_loss(device(), numbers_.data());
     bind(batch, step.first_row);
   }
@@ -117,13 +109,12 @@ class Worker {
     norm.scale_loss(device(), numbers_.data());
   }
   void begin_prediction(Matrix<const Sample> x) {
-    check_rows(x, micro_rows_);
-    check_tokens(x);
+    check_samples(x, micro_rows_, true);
     training_ = false;
     bind({x, {}, 0}, 0);
   }
 
-  /// Executes share_loss, loss, backward_input or backward_weight.
+  /// Executes share_loss, loss, backward_input, backward_weight, or a part of a layer that pauses.
   void run(const plan::Instruction& i) {
     switch (i.op) {
       case plan::Op::share_loss:
@@ -134,6 +125,10 @@ class Worker {
         return stage_.backward_input(slot(i), i.first, i.last);
       case plan::Op::backward_weight:
         return stage_.backward_weight(slot(i), i.first, i.last, i.accumulate);
+      case plan::Op::forward_to_sums:
+        return stage_.forward_to_sums(slot(i), i.first, i.pause);
+      case plan::Op::backward_to_sums:
+        return stage_.backward_to_sums(slot(i), i.first, i.pause);
       default:
         break;
     }
@@ -201,11 +196,16 @@ class Worker {
       }
     }
   }
-
   /// Returns the tensor of a message or a sum.
   [[nodiscard]] std::span<T> boundary(const plan::Instruction& i) {
     return (i.tensor == plan::Tensor::activation ? stage_.activation(slot(i), i.first) : stage_.gradient(slot(i), i.first)).values();
   }
+  /// Returns the numbers of sum_over_batch.
+  [[nodiscard]] std::span<double> batch_sums(const plan::Instruction& i) {
+    return stage_.sums(slot(i), i.first, i.pause, i.tensor == plan::Tensor::gradient);
+  }
+  /// Throws ConfigError if a layer adds up over a batch in which it has a single value. `rows`: those of the loss, of all ranks.
+  void check_batch_of(const RowTotals& rows) const { check_sums(stage_.outline(), rows.all() / loss_.rows_of_sample()); }
   /// Returns the model's output for the rows of a prediction, in host memory.
   [[nodiscard]] Matrix<const Output> output() { return output_.whole(device(), device_output()); }
   /// Returns the same output if each rank of a group has some of its columns. gather(own, all) collects the columns of all ranks.
@@ -217,7 +217,6 @@ class Worker {
   /// for those of all ranks of the group.
   [[nodiscard]] std::span<Gradient> own_parts() { return loss_.own_parts(); }
   [[nodiscard]] std::span<Gradient> all_parts() { return loss_.all_parts(); }
-
   /// scratch() returns memory for the sum of a unit's slice, which add_scratch() adds to the existing gradients.
   [[nodiscard]] std::span<Gradient> scratch(int unit) { return sums_[unit].first(stage_.own_gradients(unit).size()); }
   void add_scratch(int unit) {
@@ -226,13 +225,11 @@ class Worker {
     const Matrix<Gradient> sum{own.data(), 1, elements};
     add(device(), Matrix<const Gradient>{sum}, Matrix<const Gradient>{scratch(unit).data(), 1, elements}, sum);
   }
-
   /// The norm of the gradient, if the plan takes it. watch() runs before the reduction of each unit. add_squares() adds this rank's part of
   /// the square. apply_gradient_rule() runs when the square is the sum over all ranks.
   void watch(int unit) { norm.watch(device(), unit); }
   void add_squares() { norm.add_squares(device(), &numbers_.data()->square); }
   void apply_gradient_rule() { norm.apply_gradient_rule(device(), numbers_.data()); }
-
   /// Device values that ranks add up: sums() returns the loss and correct rows of a step, and the ranks' reports; square() returns the
   /// square of its gradient's norm.
   [[nodiscard]] std::span<double> sums() { return {&numbers_.data()->sums.loss, 5}; }
@@ -241,7 +238,6 @@ class Worker {
   [[nodiscard]] StepNumbers numbers() const { return on_host(device(), numbers_.span()).front(); }
   /// Starts to read the same numbers, as they are after the device's work so far.
   [[nodiscard]] DeviceRead<D, StepNumbers> read_numbers() const { return read_later(device(), numbers_.data()); }
-
   GradientNorm<D, T> norm;
 
   /// Returns the rows of a batch. `adds`: whether this rank adds them to those of all ranks.
@@ -252,9 +248,10 @@ class Worker {
  private:
   [[nodiscard]] Matrix<const T> device_output() const { return stage_.activation(boundaries_.evaluation(), stage_.outline().size()); }
 
-  void check_rows(Matrix<const Sample> x, Index limit) const { check_batch(x.rows, x.cols, limit, stage_.outline().width(0)); }
-  void check_tokens(Matrix<const Sample> x) const {
-    if constexpr (nn::detail::first_takes_tokens<nn::LeafTypes<Model>>) stage_.check_tokens(x);
+  void check_samples(Matrix<const Sample> x, Index limit, bool on_host) const {
+    check_batch(x.rows, x.cols, limit, stage_.outline().width(0));
+    if constexpr (nn::detail::first_takes_tokens<nn::LeafTypes<Model>>)
+      if (on_host) stage_.check_tokens(x);
   }
 
   void bind(const StepBatch& batch, Index first_row) {
@@ -276,15 +273,12 @@ class Worker {
     loss_.share_nothing();
     if (has_loss(slot)) loss_.share(device(), stage_.activation(slot, boundary), targets(slot));
   }
-  [[nodiscard]] Pass pass_of_loss(const Slot& slot) const {
-    Pass pass = slot.pass;
-    pass.key = random::make_key(limits_.seed, "pass", "loss");
-    return pass;
-  }
   void take_loss(Slot& slot, int boundary) {
     if (!has_loss(slot)) return;
+    Pass pass = slot.pass;
+    pass.key = random::make_key(limits_.seed, "pass", "loss");
     loss_.take(device(), stage_.activation(slot, boundary), targets(slot), numbers_.data(),
-               training_ ? stage_.gradient(slot, boundary) : Matrix<T>{}, pass_of_loss(slot));
+               training_ ? stage_.gradient(slot, boundary) : Matrix<T>{}, pass);
   }
 
   Stage stage_;

@@ -41,23 +41,23 @@ struct Gelu {
   static constexpr const char* name = "Gelu";
   template <class V>
   constexpr V operator()(const V& x) const {
-    using pdp::functions::error_function;
-    return x * part_below(error_function(V{root_half<V> * x}));
+    using std::erf;
+    return x * part_below(V{erf(V{root_half<V> * x})});
   }
   template <class V>
   constexpr V derivative(const V& x, const V&) const {
     using pdp::functions::error_function;
     constexpr auto density = pdp::functions::number<V>(0.39894228040143268);  // 1 / sqrt(2 pi)
     const auto found = error_function(V{root_half<V> * x});
-    return part_below(found) + density * x * found.exponential;
+    return part_below(found.value) + density * x * found.exponential;
   }
 
  private:
   template <class V>
   static constexpr auto root_half = pdp::functions::number<V>(0.70710678118654752);
   template <class V>
-  static constexpr V part_below(const pdp::functions::ErrorFunction<V>& of) {
-    return 0.5f * (1 + of.value);
+  static constexpr V part_below(const V& erf_of_x) {
+    return 0.5f * (1 + erf_of_x);
   }
 };
 

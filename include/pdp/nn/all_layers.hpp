@@ -2,6 +2,7 @@
 
 /// All layers, containers of layers and initial values.
 #include <pdp/nn/activations.hpp>
+#include <pdp/nn/batch_norm.hpp>
 #include <pdp/nn/column_parallel.hpp>
 #include <pdp/nn/concat.hpp>
 #include <pdp/nn/conv2d.hpp>

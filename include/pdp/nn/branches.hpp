@@ -7,6 +7,7 @@
 #include <pdp/core/random.hpp>
 #include <pdp/nn/inner_block.hpp>
 #include <pdp/nn/layer_requirements.hpp>
+#include <pdp/nn/pauses.hpp>
 #include <pdp/nn/placement.hpp>
 
 namespace pdp::nn::detail {
@@ -54,6 +55,47 @@ class Branches {
     each([&](const auto& block, Index) { total += block.products(input); });
     return total;
   }
+  [[nodiscard]] constexpr Index pauses() const requires any_pauses<Inner> { return all_pauses(); }
+  [[nodiscard]] constexpr Index batch_sums() const {
+    Index total = 0;
+    each([&](const auto& block, Index) { total += block.batch_sums(); });
+    return total;
+  }
+  /// The blocks pause one after another, in forward and in backward.
+  [[nodiscard]] constexpr SumRange sums_of_pause(Index pause, bool backward) const {
+    SumRange found{};
+    Index first = 0;
+    each([&](const auto& block, Index) {
+      if (0 <= pause && pause < block.pauses()) {
+        found = block.sums_of_pause(pause, backward);
+        found.first += first;
+      }
+      pause -= block.pauses();
+      first += block.batch_sums();
+    });
+    return found;
+  }
+  [[nodiscard]] constexpr Index batch_values(const Shape& input) const {
+    Index fewest = 0;
+    each([&](const auto& block, Index) {
+      const Index own = block.batch_values(input);
+      if (own > 0 && (fewest == 0 || own < fewest)) fewest = own;
+    });
+    return fewest;
+  }
+  [[nodiscard]] constexpr bool pauses_in_micro_batches() const {
+    bool all = true;
+    each([&](const auto& block, Index) { all = all && block.pauses_in_micro_batches(); });
+    return all;
+  }
+  template <class D, class T>
+  void forward_part(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T>, T* saved, Index part) const {
+    with_memory(state, shape_of(state, x), x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
+      if (0 <= part && part <= block.pauses()) block.forward_part(device, own, x, memory, part);
+      part -= block.pauses();
+    });
+  }
+
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
     each([&](const auto& block, Index number) {
@@ -63,6 +105,11 @@ class Branches {
   }
 
  protected:
+  [[nodiscard]] constexpr Index all_pauses() const {
+    Index total = 0;
+    each([&](const auto& block, Index) { total += block.pauses(); });
+    return total;
+  }
   /// Calls visit(block, its number) for each.
   template <class Visit>
   constexpr void each(Visit&& visit) const {
@@ -79,17 +126,31 @@ class Branches {
       visit(block, number, std::as_const(own), saved);
       own.value += block.parameter_elements();
       if (own.gradient != nullptr) own.gradient += block.parameter_elements();
+      if (own.batch_sums != nullptr) own.batch_sums += block.batch_sums();
       saved += block.saved_elements(input) * rows;
     });
   }
-  /// Computes the gradient of x, the sum of those of the blocks. gradient(block, number, saved memory) returns that of a block's output.
+  /// Runs what is left of a block's forward behind the last pause of all blocks, or in an evaluation all of it. Returns the block's output.
+  template <class Inner, class D, class T>
+  Matrix<const T> rest_of_forward(const InnerBlock<Inner>& block, Index number, const D& device, const State<T>& own, Matrix<const T> x,
+                                  T* memory) const {
+    if (!own.pass.is_training) return block.forward(device, own, x, memory);
+    Index before = 0;
+    each([&](const auto& other, Index of) { before += of < number ? other.pauses() : 0; });
+    return block.forward_part(device, own, x, memory, all_pauses() - before);
+  }
+  /// Runs a part of the computation of the gradient of x, the sum of those of the blocks. gradient(block, number, saved memory) returns
+  /// that of a block's output.
   template <class D, class T, class Gradient>
   void backward_branches(const D& device, const State<T>& state, const Shape& input, Matrix<const T> x, Matrix<T> gradient_x, T* saved,
-                         Gradient&& gradient) const {
+                         Index part, Gradient&& gradient) const {
     const Matrix<T> term{saved + of_blocks(input) * x.rows, x.rows, x.cols};
     with_memory(state, input, x.rows, saved, [&](const auto& block, Index number, const State<T>& own, T* memory) {
-      block.backward_input(device, own, x, gradient(block, number, memory), number == 0 ? gradient_x : term, memory);
-      if (number > 0) add(device, Matrix<const T>{gradient_x}, Matrix<const T>{term}, gradient_x);
+      const Index pauses = block.pauses();
+      const Matrix<const T> of_output = gradient(block, number, memory);
+      if (0 <= part && part <= pauses) block.backward_part(device, own, x, of_output, number == 0 ? gradient_x : term, memory, part);
+      if (number > 0 && part == pauses) add(device, Matrix<const T>{gradient_x}, Matrix<const T>{term}, gradient_x);
+      part -= pauses;
     });
   }
 

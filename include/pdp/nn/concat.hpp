@@ -53,23 +53,29 @@ class Concat : public detail::Branches<B...> {
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
     const Shape input = detail::shape_of(state, x);
     Index column = 0;
-    this->with_memory(state, input, x.rows, saved, [&](const auto& block, Index, const State<T>& own, T* memory) {
+    this->with_memory(state, input, x.rows, saved, [&](const auto& block, Index number, const State<T>& own, T* memory) {
       const Shape out = block.flow(input).shape;
-      copy_columns(device, own_rows(block.forward(device, own, x, memory), out), 0, whole_rows(y, input), column, width(out));
+      copy_columns(device, own_rows(this->rest_of_forward(block, number, device, own, x, memory), out), 0, whole_rows(y, input), column,
+                   width(out));
       column += width(out);
     });
   }
   template <class D, class T>
-  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T* saved) const {
+    backward_part(device, state, x, y, gradient_y, gradient_x, saved, this->all_pauses());
+  }
+  template <class D, class T>
+  void backward_part(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+                     Matrix<T> gradient_x, T* saved, Index part) const {
     const Shape input = detail::shape_of(state, x);
     Index column = 0;
-    this->backward_branches(device, state, input, x, gradient_x, saved, [&](const auto& block, Index, T* memory) {
+    this->backward_branches(device, state, input, x, gradient_x, saved, part, [&](const auto& block, Index, T* memory) {
       const Shape out = block.flow(input).shape;
-      const Matrix<T> part = block.gradient_of_output(input, x.rows, memory);
-      copy_columns(device, whole_rows(gradient_y, input), column, own_rows(part, out), 0, width(out));
+      const Matrix<T> own = block.gradient_of_output(input, x.rows, memory);
+      copy_columns(device, whole_rows(gradient_y, input), column, own_rows(own, out), 0, width(out));
       column += width(out);
-      return Matrix<const T>{part};
+      return Matrix<const T>{own};
     });
   }
   /// Must follow backward_input.

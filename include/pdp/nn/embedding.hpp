@@ -30,7 +30,7 @@ struct Embedding {
   [[nodiscard]] constexpr Index products(const Shape&) const { return 0; }
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
-    visit(Parameter{path, "weight", vocabulary, width, false, offset, width, width, initializer});
+    visit(Parameter{path, "weight", vocabulary, width, false, offset, width, vocabulary, initializer});
   }
 
   /// Throws TokenError if a token has no vector.

@@ -4,6 +4,7 @@
 
 #include <pdp/core/random.hpp>
 #include <pdp/nn/block.hpp>
+#include <pdp/nn/pauses.hpp>
 
 namespace pdp::nn::detail {
 
@@ -39,14 +40,47 @@ class InnerBlock {
     return 2 * end.boundary + end.kept;
   }
   [[nodiscard]] constexpr Index products(const Shape& input) const {
-    Index total = 0;
-    Shape shape = input;
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
-      total += nn::products(layer, shape);
-      shape = layer.output(shape);
-    });
-    return total;
+    return sum_of_leaves([](const auto& layer, const Shape& shape) { return nn::products(layer, shape); }, input);
   }
+  /// The pauses of the leaves, one after another (see nn/pauses.hpp).
+  [[nodiscard]] constexpr Index pauses() const {
+    return sum_of_leaves([](const auto& layer, const Shape&) { return nn::pauses(layer); });
+  }
+  [[nodiscard]] constexpr Index batch_sums() const {
+    return sum_of_leaves([](const auto& layer, const Shape&) { return nn::batch_sums(layer); });
+  }
+  [[nodiscard]] constexpr SumRange sums_of_pause(Index pause, bool backward) const {
+    SumRange found{};
+    Index first = 0, before = 0;
+    const Index count = pauses();
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+      const Index own = nn::pauses(layer), begin = backward ? count - before - own : before;
+      if (begin <= pause && pause < begin + own) {
+        found = nn::sums_of_pause(layer, pause - begin, backward);
+        found.first += first;
+      }
+      before += own;
+      first += nn::batch_sums(layer);
+    });
+    return found;
+  }
+  [[nodiscard]] constexpr Index batch_values(const Shape& input) const {
+    Index fewest = 0;
+    static_cast<void>(sum_of_leaves(
+        [&](const auto& layer, const Shape& shape) {
+          const Index own = nn::batch_values(layer, shape);
+          if (own > 0 && (fewest == 0 || own < fewest)) fewest = own;
+          return Index{0};
+        },
+        input));
+    return fewest;
+  }
+  [[nodiscard]] constexpr bool pauses_in_micro_batches() const {
+    bool all = true;
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) { all = all && nn::pauses_in_micro_batches(layer); });
+    return all;
+  }
+
   /// The path is that of the block. A block of one layer has its path.
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
@@ -56,27 +90,46 @@ class InnerBlock {
     });
   }
 
-  /// Returns the block's output, which is in `saved`.
+  /// Runs the last part of forward, or in an evaluation all of it (see nn/pauses.hpp). Returns the block's output, which is in `saved`.
   template <class D, class T>
   Matrix<const T> forward(const D& device, const State<T>& state, Matrix<const T> x, T* saved) const {
+    return forward_part(device, state, x, saved, state.pass.is_training ? pauses() : all_parts);
+  }
+  /// Runs a part of forward; nothing if there is no such part.
+  template <class D, class T>
+  Matrix<const T> forward_part(const D& device, const State<T>& state, Matrix<const T> x, T* saved, Index part) const {
     const Memory<T> memory{inside(leaves(block_), shape_of(state, x)), saved, x.rows};
     Inside at{.shape = shape_of(state, x)};
     Matrix<const T> in = x;
     for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
       const Matrix<T> out = memory.output(at.boundary, layer.output(at.shape).elements());
-      layer.forward(device, at.bind(state), in, out, memory.kept(at));
+      const Index own = nn::pauses(layer);
+      if (part == all_parts)
+        layer.forward(device, at.bind(state), in, out, memory.kept(at));
+      else if (at.pauses <= part && part <= at.pauses + own)
+        nn::forward_part(layer, device, at.bind(state), in, out, memory.kept(at), part - at.pauses);
       in = out;
       at = after(layer, at);
     });
     return in;
   }
+  /// Run the last part of backward, or another one.
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> gradient_y, Matrix<T> gradient_x,
                       T* saved) const {
+    backward_part(device, state, x, gradient_y, gradient_x, saved, pauses());
+  }
+  template <class D, class T>
+  void backward_part(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> gradient_y, Matrix<T> gradient_x, T* saved,
+                     Index part) const {
+    const Index count = pauses();
     backward(shape_of(state, x), x, gradient_y, saved,
              [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out,
                  Matrix<T> gradient_in, T* kept) {
-               layer.backward_input(device, at.bind(state), in, out, gradient_out, at.leaf == 0 ? gradient_x : gradient_in, kept);
+               const Index own = nn::pauses(layer), begin = count - at.pauses - own;
+               if (begin <= part && part <= begin + own)
+                 nn::backward_part(layer, device, at.bind(state), in, out, gradient_out, at.leaf == 0 ? gradient_x : gradient_in, kept,
+                                   part - begin);
              });
   }
   /// Must follow backward_input, which leaves the gradients between the layers in `saved`.
@@ -95,6 +148,20 @@ class InnerBlock {
   }
 
  private:
+  static constexpr Index all_parts = -1;
+
+  /// Returns the sum of of(leaf, shape of its input).
+  template <class Of>
+  [[nodiscard]] constexpr Index sum_of_leaves(const Of& of, const Shape& input = {}) const {
+    Index total = 0;
+    Shape shape = input;
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+      total += of(layer, shape);
+      shape = layer.output(shape);
+    });
+    return total;
+  }
+
   /// The position of a leaf in the block, with the sizes of all that comes before it, for one sample.
   struct Inside {
     Index leaf = 0;
@@ -102,6 +169,7 @@ class InnerBlock {
     Index boundary = 0;  // outputs of the leaves before
     Index kept = 0;      // values that the leaves before save
     Index parameters = 0;
+    Index pauses = 0, sums = 0;
 
     template <class T>
     [[nodiscard]] State<T> bind(const State<T>& state) const {
@@ -110,6 +178,7 @@ class InnerBlock {
       if (own.gradient != nullptr) own.gradient += parameters;
       own.pass.key = random::make_key(state.pass.key.value, leaf);
       own.input = shape;
+      if (own.batch_sums != nullptr) own.batch_sums += sums;
       return own;
     }
   };
@@ -117,8 +186,13 @@ class InnerBlock {
   template <class L>
   static constexpr Inside after(const L& layer, const Inside& at) {
     const Shape out = layer.output(at.shape);
-    return {at.leaf + 1, out, at.boundary + out.elements(), at.kept + layer.saved_elements(at.shape),
-            at.parameters + layer.parameter_elements()};
+    return {at.leaf + 1,
+            out,
+            at.boundary + out.elements(),
+            at.kept + layer.saved_elements(at.shape),
+            at.parameters + layer.parameter_elements(),
+            at.pauses + nn::pauses(layer),
+            at.sums + nn::batch_sums(layer)};
   }
   [[nodiscard]] constexpr Inside inside(Index number, const Shape& input) const {
     Inside at{.shape = input};

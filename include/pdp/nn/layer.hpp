@@ -25,7 +25,8 @@ struct State {
   Accumulated<T>* gradient = nullptr;
   bool accumulate = false;
   Pass pass{};
-  Shape input{};  // of a sample of x
+  Shape input{};                 // of a sample of x
+  double* batch_sums = nullptr;  // numbers that the ranks add up in the pauses of a step (see nn/pauses.hpp)
 };
 
 /// A layer as a user writes it: a literal of sizes that allocates nothing. All shapes are of one sample.
@@ -114,8 +115,8 @@ struct NoParameters {
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
   template <class Visit>
   constexpr void parameters(const Path&, Index, Visit&&) const {}
-  template <class D, class T>
-  void backward_weight(const D&, const State<T>&, Matrix<const T>, Matrix<const T>, Matrix<const T>, T*) const {}
+  template <class D, class T, class X>
+  void backward_weight(const D&, const State<T>&, Matrix<const X>, Matrix<const T>, Matrix<const T>, T*) const {}
 };
 
 }  // namespace pdp::nn

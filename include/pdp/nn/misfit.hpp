@@ -13,6 +13,7 @@ struct Misfit {
   Index expected = 0;
   Index found = 0;
   bool is_least = false;  // whether it would also take a larger number
+  bool is_most = false;   // whether it would also take a smaller one
 
   [[nodiscard]] constexpr explicit operator bool() const { return of != nullptr; }
 };

@@ -22,6 +22,7 @@ namespace detail {
 [[noreturn]] void the_heads_of_attention_must_divide_its_width(Index width, Index heads);
 [[noreturn]] void the_key_heads_of_attention_must_divide_its_heads(Index heads, Index key_heads);
 [[noreturn]] void heads_with_rotary_positions_need_an_even_width(Index width, Index heads);
+[[noreturn]] void the_base_of_rotary_positions_must_be_positive(double base);
 
 }  // namespace detail
 
@@ -42,6 +43,7 @@ class MultiHeadAttention {
     if (heads < 1 || width < 1 || width % heads != 0) detail::the_heads_of_attention_must_divide_its_width(width, heads);
     if (options_.key_heads < 1 || heads % options_.key_heads != 0)
       detail::the_key_heads_of_attention_must_divide_its_heads(heads, options_.key_heads);
+    if (!(options.rotary >= 0 && options.rotary < 1e300)) detail::the_base_of_rotary_positions_must_be_positive(options.rotary);
     if (options.rotary > 0 && width / heads % 2 != 0) detail::heads_with_rotary_positions_need_an_even_width(width, heads);
   }
 

@@ -8,6 +8,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/exchange.hpp>
+#include <pdp/nn/pauses.hpp>
 
 namespace pdp::nn {
 
@@ -26,6 +27,12 @@ struct Outline {
     ColumnNumbers columns{};  // numbers of the input's columns among those of all ranks; they differ only if each rank has some columns
     Shape input{};            // of a sample
     Index products = 0;       // of a sample in forward
+    // Those of nn/pauses.hpp: pauses, numbers that the ranks add up, values of a sample in the sum of fewest values, and whether sums over
+    // a micro-batch will do.
+    Index pauses = 0;
+    Index batch_sums = 0;
+    Index batch_values = 0;
+    bool pauses_in_micro_batches = true;
   };
   std::vector<Layer> layers;
   int parts = 1;                   // number of parts of each divided layer, one a rank
@@ -33,6 +40,12 @@ struct Outline {
   Shape output{};                  // of a sample, with the columns of all ranks
 
   [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
+  /// Returns the numbers that the ranks add up in a step, of all layers.
+  [[nodiscard]] constexpr Index batch_sums() const {
+    Index sum = 0;
+    for (const Layer& layer : layers) sum += layer.batch_sums;
+    return sum;
+  }
   /// Returns whether backward_input of a layer must run: an earlier layer has parameters, or the layer's own backward_weight reads
   /// gradients that backward_input saves (as in Residual).
   [[nodiscard]] constexpr bool passes_gradient(int layer) const {
@@ -90,7 +103,11 @@ constexpr Outline outline(const B& model, const Shape& input) {
                forgets_output<L>,
                columns,
                shape,
-               products(layer, shape)};
+               products(layer, shape),
+               pauses(layer),
+               batch_sums(layer),
+               batch_values(layer, shape),
+               pauses_in_micro_batches(layer)};
     // The columns of several vectors, each divided over ranks, are not some columns of the one vector that Flatten makes of them.
     const bool joins_parts = is_view<L> && !PlacedLayer<L> && placement == Placement::sharded && out.rank() != shape.rank();
     shape = out;

@@ -22,7 +22,7 @@ struct AddedPositions {
     if (const Misfit of_last = misfit_of_last(width, input, false)) return of_last;
     if (!input.rank_is_known()) return {};
     if (input.rank() != 2) return {"dimensions", 2, input.rank()};
-    if (input[0] > positions) return {"positions or fewer", positions, input[0]};
+    if (input[0] > positions) return {.of = "positions", .expected = positions, .found = input[0], .is_most = true};
     return {};
   }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input.rank() > 0 ? input : Shape{Shape::any, width}; }
@@ -60,7 +60,7 @@ struct LearnedPositions : detail::AddedPositions {
 
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
-    visit(Parameter{path, "weight", positions, width, false, offset, positions, width, initializer});
+    visit(Parameter{path, "weight", positions, width, false, offset, width, positions, initializer});
   }
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const T>, Matrix<const T>, Matrix<const T> gradient_y, T*) const {

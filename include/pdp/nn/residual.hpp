@@ -6,6 +6,7 @@
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/inner_block.hpp>
 #include <pdp/nn/layer_requirements.hpp>
+#include <pdp/nn/pauses.hpp>
 #include <pdp/nn/placement.hpp>
 
 namespace pdp::nn {
@@ -55,11 +56,25 @@ class Residual {
   [[nodiscard]] constexpr Index parameter_elements() const { return block_.parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape& input) const { return block_.saved_elements(input); }
   [[nodiscard]] constexpr Index products(const Shape& input) const { return block_.products(input); }
+  [[nodiscard]] constexpr Index pauses() const requires any_pauses<Inner> { return block_.pauses(); }
+  [[nodiscard]] constexpr Index batch_sums() const { return block_.batch_sums(); }
+  [[nodiscard]] constexpr SumRange sums_of_pause(Index pause, bool backward) const { return block_.sums_of_pause(pause, backward); }
+  [[nodiscard]] constexpr Index batch_values(const Shape& input) const { return block_.batch_values(input); }
+  [[nodiscard]] constexpr bool pauses_in_micro_batches() const { return block_.pauses_in_micro_batches(); }
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
     block_.parameters(Container<B> ? path : path.child(0), offset, visit);
   }
 
+  template <class D, class T>
+  void forward_part(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T>, T* saved, Index part) const {
+    block_.forward_part(device, state, x, saved, part);
+  }
+  template <class D, class T>
+  void backward_part(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+                     Matrix<T> gradient_x, T* saved, Index part) const {
+    block_.backward_part(device, state, x, gradient_y, gradient_x, saved, part);
+  }
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
     add(device, x, block_.forward(device, state, x, saved), y);

@@ -13,6 +13,7 @@
 #include <pdp/nn/layers.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/nn/parameter_memory.hpp>
+#include <pdp/nn/pauses.hpp>
 #include <pdp/nn/stage_parameters.hpp>
 
 namespace pdp::nn {
@@ -25,6 +26,7 @@ struct Slot {
   std::vector<T*> activations;  // boundaries 0 .. layers
   std::vector<T*> gradients;
   std::vector<T*> saved;                 // layers
+  std::vector<double*> batch_sums{};     // layers; empty if no layer pauses
   const std::int32_t* tokens = nullptr;  // the input of a model of tokens, in place of activations.front()
   Index first_row = 0;                   // in the batch
   Pass pass{};                           // apart from the members that belong to a layer
@@ -98,6 +100,29 @@ class Stage : public StageParameters<D, T> {
     });
   }
 
+  /// Run a layer up to a pause, before which the ranks add up sums().
+  void forward_to_sums(const Slot<T>& slot, int number, Index pause) const {
+    layers_.visit(number, [&]<class L>(const L& layer) {
+      if constexpr (Pauses<L>)
+        layer.forward_part(this->device(), bound(slot, number, false), input<L>(slot, number), matrix(slot, slot.activations, number + 1),
+                           slot.saved[as_size(number)], pause);
+    });
+  }
+  void backward_to_sums(const Slot<T>& slot, int number, Index pause) const {
+    layers_.visit(number, [&]<class L>(const L& layer) {
+      if constexpr (Pauses<L>)
+        layer.backward_part(this->device(), bound(slot, number, false), read(slot, slot.activations, number),
+                            read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),
+                            matrix(slot, slot.gradients, number), slot.saved[as_size(number)], pause);
+    });
+  }
+  /// Returns the numbers of a layer that the ranks add up in a pause.
+  [[nodiscard]] std::span<double> sums(const Slot<T>& slot, int number, Index pause, bool backward) const {
+    SumRange of{};
+    layers_.visit(number, [&](const auto& layer) { of = sums_of_pause(layer, pause, backward); });
+    return {slot.batch_sums[as_size(number)] + of.first, as_size(of.count)};
+  }
+
   /// Returns a tensor at a boundary: [rows, width of the boundary].
   [[nodiscard]] Matrix<T> activation(const Slot<T>& slot, int boundary) const { return matrix(slot, slot.activations, boundary); }
   [[nodiscard]] Matrix<T> gradient(const Slot<T>& slot, int boundary) const { return matrix(slot, slot.gradients, boundary); }
@@ -110,6 +135,7 @@ class Stage : public StageParameters<D, T> {
     state.pass.key = keys_[as_size(number)];
     state.pass.columns = this->outline().layers[as_size(number)].columns;
     state.input = this->outline().layers[as_size(number)].input;
+    if (!slot.batch_sums.empty()) state.batch_sums = slot.batch_sums[as_size(number)];
     return state;
   }
   /// Returns the input of a layer of type L.

@@ -60,7 +60,7 @@ class Sum : public detail::Branches<B...> {
     Matrix<const T> first;
     this->with_memory(state, detail::shape_of(state, x), x.rows, saved,
                       [&](const auto& block, Index number, const State<T>& own, T* memory) {
-                        const Matrix<const T> out = block.forward(device, own, x, memory);
+                        const Matrix<const T> out = this->rest_of_forward(block, number, device, own, x, memory);
                         if (number == 0)
                           first = out;
                         else
@@ -68,9 +68,14 @@ class Sum : public detail::Branches<B...> {
                       });
   }
   template <class D, class T>
-  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+  void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T* saved) const {
-    this->backward_branches(device, state, detail::shape_of(state, x), x, gradient_x, saved,
+    backward_part(device, state, x, y, gradient_y, gradient_x, saved, this->all_pauses());
+  }
+  template <class D, class T>
+  void backward_part(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
+                     Matrix<T> gradient_x, T* saved, Index part) const {
+    this->backward_branches(device, state, detail::shape_of(state, x), x, gradient_x, saved, part,
                             [&](const auto&, Index, T*) { return gradient_y; });
   }
   /// Must follow backward_input.

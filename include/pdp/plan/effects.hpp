@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/plan/instruction.hpp>
 
@@ -43,8 +44,19 @@ constexpr void for_each_effect(const Instruction& i, const nn::Outline& model, V
       visit(Effect{Kind::activation, layer + 1, is_forward ? Access::write : Access::read, layer});
       if (passes) visit(Effect{Kind::gradient, layer, Access::write, layer});
       if (!is_forward) visit(Effect{Kind::gradient, layer + 1, Access::read, layer});
-      visit(Effect{Kind::saved, layer, is_forward ? Access::write : passes ? Access::update : Access::read, layer});
+      // A layer that pauses has begun to write what it saves before.
+      const bool begins = is_forward && model.layers[as_size(layer)].pauses == 0;
+      visit(Effect{Kind::saved, layer, begins ? Access::write : is_forward || passes ? Access::update : Access::read, layer});
     }
+  } else if (info(i.op).kind == OpKind::pause) {
+    const bool is_forward = i.op == Op::forward_to_sums;
+    visit(Effect{Kind::activation, i.first, Access::read, i.first});
+    if (!is_forward) {
+      visit(Effect{Kind::activation, i.first + 1, Access::read, i.first});
+      if (model.passes_gradient(i.first)) visit(Effect{Kind::gradient, i.first, Access::write, i.first});
+      visit(Effect{Kind::gradient, i.first + 1, Access::read, i.first});
+    }
+    visit(Effect{Kind::saved, i.first, is_forward && i.pause == 0 ? Access::write : Access::update, i.first});
   } else if (info(i.op).kind == OpKind::loss) {
     visit(Effect{Kind::activation, i.first, Access::read});
     if (i.op == Op::loss) visit(Effect{Kind::gradient, i.first, Access::write});
@@ -61,7 +73,7 @@ constexpr void for_each_effect(const Instruction& i, const nn::Outline& model, V
 constexpr bool overlaps(const Instruction& i, int first, int last) { return i.first < last && first < i.last; }
 /// Returns whether an instruction may read parameters of layers [first, last).
 constexpr bool reads_parameters(const Instruction& i, int first, int last) {
-  return (i.op == Op::forward || i.op == Op::backward_input) && overlaps(i, first, last);
+  return (i.op == Op::forward || i.op == Op::backward_input || info(i.op).kind == OpKind::pause) && overlaps(i, first, last);
 }
 /// Returns whether an instruction computes gradients of parameters of layers [first, last).
 constexpr bool computes_parameter_gradients(const Instruction& i, int first, int last) {
@@ -69,7 +81,8 @@ constexpr bool computes_parameter_gradients(const Instruction& i, int first, int
 }
 /// Returns whether an instruction reads the gradient at a boundary, to compute with it or to send it.
 constexpr bool reads_gradient(const Instruction& i, int boundary) {
-  if (i.op == Op::backward_input || i.op == Op::backward_weight) return i.first < boundary && boundary <= i.last;
+  if (i.op == Op::backward_input || i.op == Op::backward_weight || i.op == Op::backward_to_sums)
+    return i.first < boundary && boundary <= i.last;
   return i.op == Op::send_start && i.tensor == Tensor::gradient && i.first == boundary;
 }
 

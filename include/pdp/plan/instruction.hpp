@@ -28,6 +28,7 @@ struct Instruction {
   std::int16_t micro_batch = 0;
   std::int16_t first = 0, last = 0;  // layers [first, last); for a message or a sum, the boundary is `first`
   std::int16_t unit = -1;
+  std::int16_t pause = 0;  // of layer `first`
   std::int32_t peer = -1;  // rank in the group; -1: none
 
   friend constexpr bool operator==(const Instruction&, const Instruction&) = default;
@@ -98,6 +99,17 @@ constexpr Instruction on_unit(Op op, int unit, int group = 0, int peer = -1, boo
 constexpr Instruction sum(Op op, Tensor tensor, int micro_batch, int boundary, int group) {
   return message(op, tensor, micro_batch, boundary, -1, group);
 }
+/// `op`: forward_to_sums or backward_to_sums.
+constexpr Instruction to_sums(Op op, int micro_batch, int layer, int pause) {
+  Instruction i = compute(op, micro_batch, layer, layer + 1);
+  i.pause = detail::numbered(pause, "pause");
+  return i;
+}
+constexpr Instruction sum_over_batch(Tensor tensor, int micro_batch, int layer, int pause, int group) {
+  Instruction i = sum(Op::sum_over_batch, tensor, micro_batch, layer, group);
+  i.pause = detail::numbered(pause, "pause");
+  return i;
+}
 constexpr Instruction collective(Op op, int group = 0) { return {.op = op, .group = detail::numbered(group, "group")}; }
 
 /// Describes an instruction in words: "forward micro-batch 2, layers 0 to 3", "send_start activation 3 of micro-batch 2 to rank 1 of group
@@ -106,6 +118,10 @@ inline std::string describe(const Instruction& i) {
   const OpKind kind = info(i.op).kind;
   std::string words = name(i.op);
   if (computes_layers(i.op)) return words + text(" micro-batch ", i.micro_batch, ", layers ", i.first, " to ", i.last - 1);
+  if (kind == OpKind::pause || kind == OpKind::batch_sum) {
+    words += text(" micro-batch ", i.micro_batch, ", pause ", i.pause, " of layer ", i.first);
+    return kind == OpKind::pause ? words : words + text(i.tensor == Tensor::gradient ? " in backward" : "", " in group ", i.group);
+  }
   if (kind == OpKind::loss) words += text(" micro-batch ", i.micro_batch);
   if (is_of_unit(i.op)) words += text(" unit ", i.unit);
   if (moves_boundary(i.op)) words += text(' ', name(i.tensor), ' ', i.first, " of micro-batch ", i.micro_batch);

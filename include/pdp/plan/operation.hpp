@@ -18,6 +18,9 @@ enum class Op : std::uint8_t {
   loss,
   backward_input,   // gradients of the boundaries, from the last layer to the first
   backward_weight,  // gradients of the parameters
+  // Computation of a layer up to a pause, before the ranks add up its sums over the batch (see nn/pauses.hpp).
+  forward_to_sums,
+  backward_to_sums,
   // Messages: a boundary's activation or gradient of a micro-batch, to or from a peer of a group. The boundary is `first`.
   send_start,
   send_wait,
@@ -26,6 +29,9 @@ enum class Op : std::uint8_t {
   // All-reduce of a boundary's activation or gradient of a micro-batch. Each rank of a group has one term of the sum.
   sum_start,
   sum_wait,
+  // All-reduce of the sums of a layer's pause, over the ranks that have the layer and other rows. `tensor`: those of forward or of
+  // backward.
+  sum_over_batch,
   // All-gather before the loss of a micro-batch: each rank of a group sends the numbers that it has computed from its own output columns.
   share_loss,
   // Reduction of a unit's gradients over its group: each rank gets the sum, or its slice of it.
@@ -51,9 +57,11 @@ enum class OpKind : std::uint8_t {
   step,    // sums for the whole step: group
   layers,  // micro_batch, first, last
   loss,    // micro_batch, first; share_loss also group
+  pause,   // micro_batch, first, pause
   send,    // messages: tensor, micro_batch, first, group, peer
   receive,
   sum,        // tensor, micro_batch, first, group
+  batch_sum,  // tensor, micro_batch, first, pause, group
   unit_call,  // unit, group; broadcast also peer
   update      // unit
 };
@@ -78,12 +86,15 @@ inline constexpr std::array ops{
     OpInfo{Op::loss, "loss", OpKind::loss},
     OpInfo{Op::backward_input, "backward_input", OpKind::layers},
     OpInfo{Op::backward_weight, "backward_weight", OpKind::layers},
+    OpInfo{Op::forward_to_sums, "forward_to_sums", OpKind::pause},
+    OpInfo{Op::backward_to_sums, "backward_to_sums", OpKind::pause},
     OpInfo{Op::send_start, "send_start", OpKind::send, Half::start, true},
     OpInfo{Op::send_wait, "send_wait", OpKind::send, Half::wait, true},
     OpInfo{Op::receive_start, "receive_start", OpKind::receive, Half::start, true},
     OpInfo{Op::receive_wait, "receive_wait", OpKind::receive, Half::wait, true},
     OpInfo{Op::sum_start, "sum_start", OpKind::sum, Half::start, true},
     OpInfo{Op::sum_wait, "sum_wait", OpKind::sum, Half::wait, true},
+    OpInfo{Op::sum_over_batch, "sum_over_batch", OpKind::batch_sum, Half::none, true},
     OpInfo{Op::share_loss, "share_loss", OpKind::loss, Half::none, true},
     OpInfo{Op::reduce_start, "reduce_start", OpKind::unit_call, Half::start, true},
     OpInfo{Op::reduce_wait, "reduce_wait", OpKind::unit_call, Half::wait, true},
@@ -119,7 +130,7 @@ constexpr bool moves_boundary(Op op) { return is_message(op) || info(op).kind ==
 /// Returns whether an operation names a unit of parameters.
 constexpr bool is_of_unit(Op op) { return info(op).kind == OpKind::unit_call || info(op).kind == OpKind::update; }
 /// Returns whether an operation uses a group that the strategy chooses. True for messages and for calls on units. The group of the other
-/// calls is the world, or the tensor-parallel group.
+/// calls is the world, the tensor-parallel group, or that of a unit.
 constexpr bool is_between_ranks_of_a_strategy(Op op) { return is_message(op) || info(op).kind == OpKind::unit_call; }
 
 static_assert([] {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <pdp/nn/outline.hpp>
+#include <pdp/plan/batch_sums.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::strategy {
@@ -22,7 +23,7 @@ concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline
 template <Strategy S>
 constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int ranks) {
   std::vector<Plan> all;
-  for (int rank = 0; rank < ranks; ++rank) all.push_back(strategy.plan(model, {rank, ranks}));
+  for (int rank = 0; rank < ranks; ++rank) all.push_back(with_batch_sums(model, strategy.plan(model, {rank, ranks})));
   return all;
 }
 

@@ -18,6 +18,7 @@
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/nn/layer.hpp>
+#include <pdp/nn/pauses.hpp>
 #include <pdp/testing/differences.hpp>
 #include <pdp/testing/guarded_memory.hpp>
 
@@ -48,7 +49,8 @@ class LayerCheck {
         gradient_{layer.parameter_elements()},
         y_{options.rows * out_},
         saved_{options.rows * layer.saved_elements(input)},
-        gradient_x_{options.rows * in_} {
+        gradient_x_{options.rows * in_},
+        batch_sums_(as_size(nn::batch_sums(layer))) {
     std::ranges::fill(value_.values(), T{});
     layer.parameters(at, 0, [&](const nn::Parameter& parameter) { parameters_.push_back(parameter); });
   }
@@ -82,8 +84,21 @@ class LayerCheck {
   [[nodiscard]] pdp::Pass pass(Index first_row = 0) const {
     return {.is_training = true, .numbers = &numbers_, .key = random::make_key(options_.seed, "pass"), .first_row = first_row};
   }
-  [[nodiscard]] nn::State<T> state(bool accumulate) { return {value_.data(), gradient_.data(), accumulate, pass(), input_}; }
-  [[nodiscard]] nn::State<T> values_only(Index first_row = 0) { return {value_.data(), nullptr, false, pass(first_row), input_}; }
+  [[nodiscard]] nn::State<T> state(bool accumulate) {
+    return {value_.data(), gradient_.data(), accumulate, pass(), input_, batch_sums_.data()};
+  }
+  [[nodiscard]] nn::State<T> values_only(Index first_row = 0) {
+    return {value_.data(), nullptr, false, pass(first_row), input_, batch_sums_.data()};
+  }
+  /// Run all parts of a layer, also of one that pauses.
+  void run_forward(const nn::State<T>& state, Matrix<const X> x, Matrix<T> y) {
+    for (Index part = 0; part <= nn::pauses(layer_); ++part) nn::forward_part(layer_, cpu_, state, x, y, saved_.data(), part);
+  }
+  void run_backward(const nn::State<T>& state, Matrix<const X> x, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
+    if constexpr (!nn::takes_tokens<L>)
+      for (Index part = 0; part <= nn::pauses(layer_); ++part)
+        nn::backward_part(layer_, cpu_, state, x, y, gradient_y, gradient_x, saved_.data(), part);
+  }
   [[nodiscard]] Matrix<const X> x() const { return {x_.data(), rows(), in_}; }
   [[nodiscard]] Matrix<const T> c() const { return {c_.data(), rows(), out_}; }
   [[nodiscard]] bool is_intact() {
@@ -100,7 +115,7 @@ class LayerCheck {
     }
   }
   std::vector<double> forward() {
-    layer_.forward(cpu_, values_only(), x(), y_.matrix(rows(), out_), saved_.data());
+    run_forward(values_only(), x(), y_.matrix(rows(), out_));
     return y_.doubles();
   }
 
@@ -121,8 +136,9 @@ class LayerCheck {
     }
     return {};
   }
-  /// Finds rows whose output depends on other rows.
+  /// Finds rows whose output depends on other rows, as it may in a layer that pauses.
   std::string rows_fault() {
+    if constexpr (nn::Pauses<L>) return {};
     const std::vector<double> y = forward();
     for (Index row = 0; row < rows(); ++row) {
       layer_.forward(cpu_, values_only(row), Matrix<const X>{x_.data() + row * in_, 1, in_}, y_.matrix(1, out_), saved_.data());
@@ -146,8 +162,7 @@ class LayerCheck {
     std::vector<X> kept = x_;
     if constexpr (nn::works_in_place<L>) std::ranges::fill(x_, not_a_number<T>());
     if constexpr (nn::forgets_output<L>) y_.clear();
-    if constexpr (!nn::takes_tokens<L>)
-      layer_.backward_input(cpu_, values_only(), x(), y_.read(rows(), out_), c(), gradient_x_.matrix(rows(), in_), saved_.data());
+    run_backward(values_only(), x(), y_.read(rows(), out_), c(), gradient_x_.matrix(rows(), in_));
     layer_.backward_weight(cpu_, state(false), x(), y_.read(rows(), out_), c(), saved_.data());
     const std::vector<T> of_x(gradient_x_.data(), gradient_x_.data() + gradient_x_.values().size()),
         once(gradient_.data(), gradient_.data() + gradient_.values().size());
@@ -184,10 +199,9 @@ class LayerCheck {
   /// Runs all functions without rows. The gradients of the parameters are then zero.
   std::string no_rows_fault() {
     gradient_.clear();
-    layer_.forward(cpu_, values_only(), Matrix<const X>{x_.data(), 0, in_}, y_.matrix(0, out_), saved_.data());
+    run_forward(values_only(), Matrix<const X>{x_.data(), 0, in_}, y_.matrix(0, out_));
     const Matrix<const T> y = y_.read(0, out_), none{c_.data(), 0, out_};
-    if constexpr (!nn::takes_tokens<L>)
-      layer_.backward_input(cpu_, values_only(), Matrix<const X>{x_.data(), 0, in_}, y, none, gradient_x_.matrix(0, in_), saved_.data());
+    run_backward(values_only(), Matrix<const X>{x_.data(), 0, in_}, y, none, gradient_x_.matrix(0, in_));
     layer_.backward_weight(cpu_, state(false), Matrix<const X>{x_.data(), 0, in_}, y, none, saved_.data());
     if (!is_intact()) return "a call with 0 rows writes outside of its results";
     for (const nn::Parameter& parameter : parameters_) {
@@ -209,6 +223,7 @@ class LayerCheck {
   std::vector<X> x_;
   std::vector<T> c_;  // the gradient of y
   GuardedMemory<T> value_, gradient_, y_, saved_, gradient_x_;
+  std::vector<double> batch_sums_;
   std::vector<nn::Parameter> parameters_{};
   StepNumbers numbers_{.scale = 1, .row_scale = 1};
 };

@@ -30,7 +30,7 @@ class EpochRun {
   bool count(const engine::Totals& totals);
   /// Returns whether a rank has asked to stop the training.
   [[nodiscard]] bool must_stop() const { return stops_; }
-  /// Returns whether a rank's callback ends the training.
+  /// Returns whether a rank's callback, or the limit of steps, ends the training.
   [[nodiscard]] bool ends() const { return ends_; }
   /// Ends the epoch and its progress bar. The position is then the beginning of the next epoch. Returns the results.
   [[nodiscard]] Epoch end();

@@ -56,7 +56,9 @@ struct FitOptions {
   /// parameters that the epoch ends with. That takes the time of a forward pass of the whole set.
   std::vector<metric::Any> training_metrics{};
   std::vector<Callback> callbacks{};  // called in this order after each epoch
-  std::int64_t steps = 0;             // ends with this step of the trainer, also within an epoch; 0: with the last epoch
+  /// In place of `epochs`: ends when the trainer has made this many steps in all, earlier fits and loaded checkpoints included, also within
+  /// an epoch. An epoch that is cut short gives no Epoch. 0: no limit.
+  std::int64_t steps = 0;
 };
 
 namespace detail {

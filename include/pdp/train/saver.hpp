@@ -49,13 +49,17 @@ class TrainingPosition {
   /// `resumed`: this fit() has continued from a checkpoint, so epochs of earlier runs of the program count.
   [[nodiscard]] std::int64_t begin_fit(const FitOptions& fit, const TrainerOptions& options, const detail::DataDivision& data,
                                        bool resumed);
-  /// Ends a fit() before its last epoch: the next one begins with the epoch that follows.
-  void end_early() { epochs_of_fits_ = position_.epoch; }
+  /// Ends a fit() before its last epoch. The next one continues within the epoch, or begins the following one if it has other data.
+  void end_early() {
+    epochs_of_fits_ = position_.epoch;
+    ended_at_ = {position_.epoch, position_.batch};
+  }
 
  private:
   checkpoint::Position position_{};
   std::int64_t epochs_of_fits_ = 0;  // that all fit() so far were to make
   bool resumed_ = false;
+  std::pair<std::int64_t, std::int64_t> ended_at_{};  // epoch and batch in which a fit() of this trainer ended early
 };
 
 namespace detail {

@@ -125,7 +125,7 @@ struct TrainerState {
   LossWatch loss_watch{world->rank()};
   bool agreed = false;  // whether the ranks have compared their parameters since the parameters were last initialised or set
   bool stops = false;   // this rank asks to stop after the next step
-  bool ends = false;    // a callback of this rank ends fit() after the next step
+  bool ends = false;    // a callback of this rank, or the limit of steps, ends fit() after the next step
   TrainingPosition position{options};
   Checkpoints saver{*world, engine};
 

@@ -39,7 +39,8 @@ class RehearsedRank {
         gradient_taken_(as_size(plan.micro_batches) * as_size(model.size() + 1), 0),
         held_from_(gradient_taken_),
         held_(as_size(plan.micro_batches), 0),
-        loss_taken_(as_size(plan.micro_batches), 0) {}
+        loss_taken_(as_size(plan.micro_batches), 0),
+        progress_{std::vector<int>(gradient_taken_.size(), 0), std::vector<int>(gradient_taken_.size(), 0)} {}
 
   /// Checks the numbers that every instruction may use: its group and its unit.
   [[nodiscard]] constexpr const char* misnamed(const Instruction& i) const {
@@ -59,6 +60,7 @@ class RehearsedRank {
     if (const char* reason = units.use_parameters(i); reason != nullptr) return reason;
     if (i.op == Op::forward) return forward(i);
     if (i.op == Op::loss) return loss(i);
+    if (info(i.op).kind == OpKind::pause) return pause(i);
     return i.op == Op::backward_input ? backward_input(i) : backward_weight(i);
   }
 
@@ -89,6 +91,7 @@ class RehearsedRank {
     if (i.op == Op::gather_start) return units.start_gathering(i);
     if (i.op == Op::broadcast) return units.broadcast(i);
     if (const char* reason = misnamed_boundary(i); reason != nullptr) return reason;
+    if (i.op == Op::sum_over_batch) return start_batch_sum(i);
     if (model_->parts == 1 || i.group != plan_->tensor_group) return "uses a group that is not the tensor-parallel group";
     return i.op == Op::share_loss ? values.missing(Tensor::activation, i.micro_batch, i.first)
                                   : values.start_sum(i.tensor, i.micro_batch, i.first);
@@ -96,6 +99,7 @@ class RehearsedRank {
   constexpr const char* end_call(const Instruction& i) {
     if (info(i.op).kind == OpKind::step) known_[as_size(start_of(i.op))] = true;
     if (i.op == Op::share_loss) shared_ = i.micro_batch;
+    if (i.op == Op::sum_over_batch) ++progress(i, i.tensor == Tensor::gradient);
     if (i.op == Op::sum_wait) values.end_sum(i.tensor, i.micro_batch, i.first);
     if (i.op == Op::gather_wait) units.end_gathering(i);
     return i.op == Op::reduce_wait ? units.end_reduction(i) : nullptr;
@@ -139,10 +143,45 @@ class RehearsedRank {
     return values.give(tensor, m, boundary, is_term ? State::term : State::whole, layer(from).is_view);
   }
 
+  /// The progress of a layer that pauses: 2 p + 1 when it has computed its sums for pause p, 2 p + 2 when they are added up over the ranks.
+  constexpr int& progress(const Instruction& i, bool backward) { return progress(i.micro_batch, i.first, backward); }
+  constexpr int& progress(int micro_batch, int layer, bool backward) { return progress_[backward ? 1 : 0][place(micro_batch, layer)]; }
+  /// Returns the group over which the sums of a layer are added up; -1: no other rank has other rows.
+  [[nodiscard]] constexpr int batch_group(int number) const {
+    for (const Unit& unit : plan_->units)
+      if (unit.first <= number && number < unit.last) return plan_->share.count > 1 ? unit.group : -1;
+    return -1;
+  }
+  constexpr const char* pause(const Instruction& i) {
+    const bool is_backward = i.op == Op::backward_to_sums;
+    if (i.last != i.first + 1 || i.pause < 0 || i.pause >= layer(i.first).pauses) return "names a pause that the layer does not have";
+    if (!training_) return "adds up over the batch in an evaluation";
+    const Tensor tensor = is_backward ? Tensor::gradient : Tensor::activation;
+    if (const char* reason = values.missing(tensor, i.micro_batch, is_backward ? i.last : i.first); reason != nullptr) return reason;
+    int& at = progress(i, is_backward);
+    if (at != 2 * i.pause) return "comes before the sums of the pause before it are added up, or is computed twice";
+    at += batch_group(i.first) >= 0 ? 1 : 2;
+    return nullptr;
+  }
+  constexpr const char* start_batch_sum(const Instruction& i) {
+    if (i.first >= model_->size() || i.pause < 0 || i.pause >= layer(i.first).pauses) return "names a pause that the layer does not have";
+    if (i.group != batch_group(i.first)) return "uses a group that is not that of the layer's unit";
+    return progress(i, i.tensor == Tensor::gradient) == 2 * i.pause + 1 ? nullptr : "adds up sums that are not computed";
+  }
+  /// Returns why the last part of a layer that pauses cannot run, or null. `number`: the layer. `is_next`: nothing runs before it in the
+  /// same instruction.
+  constexpr const char* unpaused(int m, int number, bool backward, bool is_next) {
+    if (!training_ || layer(number).pauses == 0) return nullptr;
+    if (is_next && progress(m, number, backward) == 2 * layer(number).pauses) return nullptr;
+    return "runs a layer before its sums are added up over the batch";
+  }
+
   constexpr const char* forward(const Instruction& i) {
     const int m = i.micro_batch;
     if (const char* reason = values.missing(Tensor::activation, m, i.first); reason != nullptr) return reason;
     for (int number = i.first; number < i.last; ++number) {
+      if (const char* reason = unpaused(m, number, false, number == i.first); reason != nullptr) return reason;
+      if (training_) progress(m, number, false) = 0;  // a recomputation adds up again
       const bool is_term = layer(number).exchange == nn::Exchange::output;
       if (is_term && number + 1 < i.last) return "uses an activation before it is summed over the group";
       if (const char* reason = give(Tensor::activation, m, number + 1, number, is_term); reason != nullptr) return reason;
@@ -165,6 +204,7 @@ class RehearsedRank {
     if (const char* reason = values.missing(Tensor::gradient, i.micro_batch, i.last); reason != nullptr) return reason;
     for (int number = i.last - 1; number >= i.first; --number) {
       const bool passes = model_->passes_gradient(number);
+      if (const char* reason = unpaused(i.micro_batch, number, true, number == i.last - 1); reason != nullptr) return reason;
       const bool is_term = layer(number).exchange == nn::Exchange::gradient_of_input && passes;
       if (is_term && number > i.first) return "uses a gradient before it is summed over the group";
       if (const char* reason = give(Tensor::gradient, i.micro_batch, number, number, is_term); reason != nullptr) return reason;
@@ -207,7 +247,8 @@ class RehearsedRank {
   std::vector<int> held_;             // [micro-batch]: number of such passes
   int holding_ = 0, peak_ = 0;        // number of micro-batches with such passes: now, and the maximum so far
   std::vector<char> loss_taken_;      // [micro-batch]
-  int shared_ = -1;                   // the micro-batch of the last share_loss, which overwrites the numbers of earlier ones
+  std::array<std::vector<int>, 2> progress_;  // [forward, backward][micro-batch, layer]: see progress()
+  int shared_ = -1;                           // the micro-batch of the last share_loss, which overwrites the numbers of earlier ones
   std::array<bool, ops.size()> started_{}, known_{};  // [start operation]: sums for the whole step
 };
 

@@ -128,7 +128,7 @@ class Rehearsal {
     return wrong(r.end_call(i));
   }
   static constexpr bool same_boundary(const Instruction& a, const Instruction& b) {
-    return a.tensor == b.tensor && a.micro_batch == b.micro_batch && a.first == b.first;
+    return a.tensor == b.tensor && a.micro_batch == b.micro_batch && a.first == b.first && a.pause == b.pause;
   }
   /// Returns whether two ranks make the same collective.
   [[nodiscard]] constexpr bool is_same(int rank, const Instruction& a, int other, const Instruction& b) const {

@@ -20,9 +20,9 @@ struct Operand {
 /// kernels that oneDNN makes for the size. oneDNN allocates memory with malloc and frees it. Throws Error if oneDNN fails.
 [[gnu::weak]] void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads);
 
-/// Computes the same on one thread, for a block c of a matrix. `c_stride`: elements from the start of a row
-/// of c to that of the next.
-[[gnu::weak]] void block_product(const Operand& left, const Operand& right, float* c, Index c_stride, Index rows, Index cols, Index depth,
+/// Computes the same on one thread, for a block c of a matrix. `c_stride`: elements from the start of a row of c to that of the next.
+/// Returns whether oneDNN has succeeded.
+[[gnu::weak]] bool block_product(const Operand& left, const Operand& right, float* c, Index c_stride, Index rows, Index cols, Index depth,
                                  bool accumulate);
 
 /// Returns a name such as "oneDNN 2.6.3".

@@ -87,17 +87,11 @@ class OpenMpThreads {
 
 namespace detail {
 
-inline void check_product(dnnl_status_t status, Index rows, Index cols, Index depth) {
-  if (status != dnnl_success)
-    throw Error{text("oneDNN failed to multiply a matrix of ", rows, " x ", depth, " by one of ", depth, " x ", cols, " (dnnl_status_t ",
-                     as_int(status), "); to use Eigen instead, do not link pdp::onednn")};
-}
-inline void plain_product(const Operand& left, const Operand& right, float* c, Index c_stride, Index rows, Index cols, Index depth,
-                          bool accumulate) {
+inline dnnl_status_t plain_product(const Operand& left, const Operand& right, float* c, Index c_stride, Index rows, Index cols, Index depth,
+                                   bool accumulate) {
   const auto letter = [](const Operand& operand) { return operand.is_transposed ? 'T' : 'N'; };
-  check_product(dnnl_sgemm(letter(left), letter(right), rows, cols, depth, 1, left.data, left.stride, right.data, right.stride,
-                           accumulate ? 1 : 0, c, c_stride),
-                rows, cols, depth);
+  return dnnl_sgemm(letter(left), letter(right), rows, cols, depth, 1, left.data, left.stride, right.data, right.stride, accumulate ? 1 : 0,
+                    c, c_stride);
 }
 
 }  // namespace detail
@@ -113,16 +107,17 @@ void product(const Operand& left, const Operand& right, Matrix<float> c, Index d
       return {};
     }
   };
-  if (const std::optional<dnnl_status_t> tried = by_kernel())
-    detail::check_product(*tried, c.rows, c.cols, depth);
-  else
-    detail::plain_product(left, right, c.data, c.cols, c.rows, c.cols, depth, accumulate);
+  const std::optional<dnnl_status_t> tried = by_kernel();
+  const dnnl_status_t status = tried ? *tried : detail::plain_product(left, right, c.data, c.cols, c.rows, c.cols, depth, accumulate);
+  if (status != dnnl_success)
+    throw Error{text("oneDNN failed to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
+                     " (dnnl_status_t ", as_int(status), "); to use Eigen instead, do not link pdp::onednn")};
 }
 
-void block_product(const Operand& left, const Operand& right, float* c, Index c_stride, Index rows, Index cols, Index depth,
+bool block_product(const Operand& left, const Operand& right, float* c, Index c_stride, Index rows, Index cols, Index depth,
                    bool accumulate) {
   const detail::OpenMpThreads given{1};
-  detail::plain_product(left, right, c, c_stride, rows, cols, depth, accumulate);
+  return detail::plain_product(left, right, c, c_stride, rows, cols, depth, accumulate) == dnnl_success;
 }
 
 namespace detail {

@@ -30,13 +30,14 @@ struct Block {
   Index stride;  // elements from the start of a row in memory to that of the next
 };
 
-/// Computes c (+)= left right on one thread. Left and Right are as for add_product().
+/// Computes c (+)= left right on one thread. Left and Right are as for add_product(). Does not throw, as callers run on several threads.
 template <int Left, int Right, class T>
 void block_product(const Cpu& cpu, Block<const T> left, Block<const T> right, Block<T> c, const ProductSize& size, bool accumulate) {
   if constexpr (std::same_as<T, float>)
-    if (has_onednn(cpu))
-      return onednn::block_product({left.data, left.stride, Left == Eigen::ColMajor}, {right.data, right.stride, Right == Eigen::ColMajor},
-                                   c.data, c.stride, size.rows, size.cols, size.depth, accumulate);
+    if (has_onednn(cpu) &&
+        onednn::block_product({left.data, left.stride, Left == Eigen::ColMajor}, {right.data, right.stride, Right == Eigen::ColMajor},
+                              c.data, c.stride, size.rows, size.cols, size.depth, accumulate))
+      return;
   if (!accumulate)
     for (Index row = 0; row < size.rows; ++row) std::fill_n(c.data + row * c.stride, size.cols, T{});
   add_product<Left, Right>(left.data, left.stride, right.data, right.stride, c.data, c.stride, size);
@@ -52,7 +53,8 @@ struct Scores {
   [[nodiscard]] T* row(Index query) { return values.data() + query * keys; }
   [[nodiscard]] Block<T> block() { return {values.data(), keys}; }
   [[nodiscard]] Block<const T> read() const { return {values.data(), keys}; }
-  /// Returns the number of keys of the block that a query attends to.
+  /// Returns the number of keys of the block that a query attends to: at least one, as blocks of keys begin at multiples of those of
+  /// queries.
   [[nodiscard]] Index attended(const Attention& how, Index query) const {
     return std::clamp<Index>(how.keys(first_query + query) - first_key, 0, keys);
   }
@@ -117,7 +119,6 @@ void add_block(const Cpu& cpu, const Attention& how, Scores<T>& scores, RunningS
       const Index count = block->attended(of, query);
       T &largest_so_far = softmax->largest[as_size(query)], &sum = softmax->sum[as_size(query)];
       std::fill(row + count, row + block->keys, T{});
-      if (count == 0) continue;  // then there was a block with keys before
       const T of_block = largest<V>(row, count) * scale;
       const T most = is_first || is_greater(of_block, largest_so_far) ? of_block : largest_so_far;
       const T found = scaled_exponentials<V>(row, scale, most, count, row);

@@ -91,7 +91,7 @@ void MappedRows::copy(std::span<const Index> which, std::span<To> to) const {
         if constexpr (std::is_integral_v<To> && sizeof(From) > sizeof(To))
           if (value < std::numeric_limits<To>::min() || value > std::numeric_limits<To>::max())
             throw FileError{text(name(), ": expected class numbers or tokens that fit 32 bits, found ", value, " in row ", row,
-                                 ". Number the classes from 0.")};
+                                 ". Number them from 0.")};
         *out++ = static_cast<To>(value);
       }
     }

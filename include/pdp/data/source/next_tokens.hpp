@@ -29,10 +29,12 @@ PDP_INLINE NextTokens::NextTokens(MappedRows tokens, Index positions, const Toke
                          ". Give the file the row Shape{1}, or store the tokens as a vector.")};
   tokens_.gather({}, std::span<Sample>{});  // checks the type
   const Index end = std::min(range.end, tokens_.size()), there = end - range.first;
-  if (positions < 1) throw ConfigError{text("data::NextTokens: expected windows of 1 token or more, found ", positions)};
+  if (positions < 1)
+    throw ConfigError{text("data::NextTokens: expected windows of 1 token or more, found ", positions, "; choose a number above 0")};
   if (range.first < 0 || there < 2 * positions)
     throw ConfigError{text("data::NextTokens: expected a range of at least ", 2 * positions, " tokens, for windows of ", positions,
-                           ", found tokens ", range.first, " to ", end, " of ", tokens_.name(), ", which has ", tokens_.size())};
+                           ", found tokens ", range.first, " to ", end, " of ", tokens_.name(), ", which has ", tokens_.size(),
+                           "; choose shorter windows, or a longer range")};
   // The last window may begin positions - 1 tokens later, and needs one token more for its last target.
   size_ = (there - positions) / positions;
 }

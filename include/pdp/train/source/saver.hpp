@@ -28,8 +28,17 @@ PDP_INLINE std::int64_t TrainingPosition::begin_fit(const FitOptions& fit, const
   resumed_ = resumed_ || resumed;
   if (!resumed_) epochs_of_fits_ = position_.epoch;
   const std::int64_t most = std::numeric_limits<int>::max() - epochs_of_fits_;
-  if (fit.epochs < 0 || fit.epochs > most) throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", most)};
+  if (fit.steps == 0 && (fit.epochs < 0 || fit.epochs > most))
+    throw ConfigError{text("epochs = ", fit.epochs, " was given; fit takes 0 to ", most)};
   if (fit.steps < 0) throw ConfigError{text("steps = ", fit.steps, " was given; fit takes 0 (no limit) or more")};
+  const bool is_same = position_.parts == data.parts && position_.samples == data.samples && position_.shuffle == fit.shuffle &&
+                       position_.seed == options.seed && position_.global_batch == options.global_batch;
+  if (position_.batch > 0 && !is_same && ended_at_ == std::pair{position_.epoch, position_.batch}) {
+    ++position_.epoch;
+    ++epochs_of_fits_;
+    position_.batch = 0;
+    position_.epoch_loss = position_.epoch_correct = position_.epoch_rows = 0;
+  }
   const auto differs = [](std::string_view what, auto there, auto here) {
     throw ConfigError{text("the checkpoint is from the middle of an epoch with ", what, " = ", there, ", but here it is ", here,
                            "; continue with the same, or from a checkpoint at the end of an epoch")};
@@ -50,6 +59,7 @@ PDP_INLINE std::int64_t TrainingPosition::begin_fit(const FitOptions& fit, const
   position_.shuffle = fit.shuffle;
   position_.seed = options.seed;
   position_.global_batch = options.global_batch;
+  if (fit.steps > 0) return std::numeric_limits<int>::max();
   return epochs_of_fits_ += fit.epochs;
 }
 
