@@ -1,6 +1,7 @@
 // Trains a model from given weights on given data, so that its losses can be compared with PyTorch's:
 //
-//   parity --model lenet|gpt --strategy single|data|zero|pipeline|tensor [--ranks N] [--comm shm|tcp|thread] --steps K --batch B --lr R
+//   parity --model lenet|resnet|gpt --strategy single|data|zero|pipeline|tensor [--ranks N] [--comm shm|tcp|thread] --steps K --batch B
+//   --lr R
 //          --init FILE.safetensors --data FILE.safetensors --losses FILE
 //
 // The models are those of common/configs.hpp, and in PyTorch those of peers/models.py, with the same names of parameters. The data has the
@@ -40,15 +41,17 @@ struct Settings {
 };
 
 constexpr const char* usage =
-    "usage: parity --model lenet|gpt --strategy single|data|zero|pipeline|tensor [--ranks N] [--comm shm|tcp|thread] --steps K --batch B "
+    "usage: parity --model lenet|resnet|gpt --strategy single|data|zero|pipeline|tensor [--ranks N] [--comm shm|tcp|thread] --steps K "
+    "--batch B "
     "--lr R --init FILE.safetensors --data FILE.safetensors --losses FILE";
 
-pdp::strategy::AnyStrategy strategy_of(const std::string& name) {
+/// Batch normalisation needs the whole batch as one micro-batch.
+pdp::strategy::AnyStrategy strategy_of(const std::string& name, const std::string& model) {
   using namespace pdp::strategy;
   if (name == "single") return Single{};
   if (name == "data") return DataParallel{};
   if (name == "zero") return Zero{.stage = 3};
-  if (name == "pipeline") return Pipeline<OneForwardOneBackward>{.micro_batches = 4};
+  if (name == "pipeline") return Pipeline<OneForwardOneBackward>{.micro_batches = model == "resnet" ? 1 : 4};
   if (name == "tensor") return TensorParallel{};
   throw pdp::UsageError{pdp::text("--strategy ", name, " is unknown; use single, data, zero, pipeline or tensor")};
 }
@@ -81,7 +84,8 @@ std::vector<T> values(const pdp::data::SafeTensors& file, const std::string& nam
 template <class Comm, class Config>
 void train(Comm& world, const Config& config, const Settings& settings) {
   const pdp::Task task{config.task.model, config.task.loss, pdp::optim::Sgd{.lr = settings.lr}};
-  pdp::Trainer trainer{world, strategy_of(settings.strategy), task, {.global_batch = settings.batch, .input = config.input}};
+  pdp::Trainer trainer{
+      world, strategy_of(settings.strategy, settings.model), task, {.global_batch = settings.batch, .input = config.input}};
   trainer.set_parameters(pdp::checkpoint::load(settings.init), settings.init);
 
   const pdp::data::SafeTensors file{settings.data};
@@ -141,9 +145,9 @@ Settings parse(int argc, char** argv) {
                                    {"--data", &settings.data},
                                    {"--losses", &settings.losses}})
     if (text->empty()) throw pdp::UsageError{pdp::text(name, " is missing; ", usage)};
-  if (settings.model != "lenet" && settings.model != "gpt")
-    throw pdp::UsageError{pdp::text("--model ", settings.model, " is unknown; use lenet or gpt")};
-  strategy_of(settings.strategy);
+  if (settings.model != "lenet" && settings.model != "resnet" && settings.model != "gpt")
+    throw pdp::UsageError{pdp::text("--model ", settings.model, " is unknown; use lenet, resnet or gpt")};
+  strategy_of(settings.strategy, settings.model);
   return settings;
 }
 
@@ -152,6 +156,8 @@ int run(const pdp::launch::Options& options, const Settings& settings) {
   return pdp::launch::run<Comm>(options, [&](auto& world) {
     if (settings.model == "lenet")
       train(world, bench::lenet(), settings);
+    else if (settings.model == "resnet")
+      train(world, bench::resnet(), settings);
     else
       train(world, bench::gpt(), settings);
   });

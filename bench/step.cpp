@@ -1,6 +1,6 @@
 // Measures one training step against its floor: the model's products, convolutions and pooling alone, in the same run.
 //
-//   step --config toy|mnist|ae|wide|lenet|gpt [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
+//   step --config toy|mnist|ae|wide|lenet|resnet|gpt [--strategy single|data] [--comm shm|tcp|thread] [--ranks N] [--threads k] [--pairs P]
 //
 // N ranks, each with k threads. Prints one JSON object. Step and floor are timed in alternating blocks (A B B A ...); the figures are
 // medians over blocks.
@@ -45,10 +45,12 @@ void with_config(const std::string& name, F&& f) {
     f(bench::wide());
   else if (name == "lenet")
     f(bench::lenet());
+  else if (name == "resnet")
+    f(bench::resnet());
   else if (name == "gpt")
     f(bench::gpt());
   else
-    throw pdp::UsageError{pdp::text("--config ", name, " is unknown; use toy, mnist, ae, wide, lenet or gpt")};
+    throw pdp::UsageError{pdp::text("--config ", name, " is unknown; use toy, mnist, ae, wide, lenet, resnet or gpt")};
 }
 
 template <class Comm, class Strategy, class C>
@@ -115,9 +117,10 @@ Settings parse(int argc, char** argv) {
     else if (word == "--pairs")
       settings.pairs = parse_number(word, value(), 1, 1'000'000);
     else
-      throw pdp::UsageError{pdp::text("unknown argument ", word,
-                                      "; usage: step --config toy|mnist|ae|wide|lenet|gpt [--strategy single|data] [--comm shm|tcp|thread] "
-                                      "[--ranks N] [--threads k] [--pairs P]")};
+      throw pdp::UsageError{
+          pdp::text("unknown argument ", word,
+                    "; usage: step --config toy|mnist|ae|wide|lenet|resnet|gpt [--strategy single|data] [--comm shm|tcp|thread] "
+                    "[--ranks N] [--threads k] [--pairs P]")};
   }
   if (settings.strategy.empty()) settings.strategy = settings.ranks == 1 ? "single" : "data";
   return settings;

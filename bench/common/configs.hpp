@@ -66,6 +66,26 @@ inline auto lenet() {
                 pdp::Shape{1, 28, 28}};
 }
 
+/// A residual network of eight layers with weights. He et al., "Deep residual learning for image recognition", CVPR 2016.
+inline auto resnet() {
+  using namespace pdp::nn;
+  const auto convolution = [](pdp::Index in, pdp::Index out, pdp::Index stride) {
+    return Conv2d{in, out, 3, {.stride = stride, .padding = 1, .bias = false}};
+  };
+  const auto block = [&](pdp::Index in, pdp::Index out, pdp::Index stride) {
+    return Sequential{convolution(in, out, stride), BatchNorm{out}, Relu{}, convolution(out, out, 1), BatchNorm{out}};
+  };
+  const auto wider = [&](pdp::Index in, pdp::Index out) {
+    return Sum{block(in, out, 2), Conv2d{in, out, 1, {.stride = 2, .bias = false}}};
+  };
+  return Config{pdp::Task{Sequential{convolution(1, 16, 1), BatchNorm{16}, Relu{}, Residual{block(16, 16, 1)}, Relu{}, wider(16, 32),
+                                     Relu{}, wider(32, 64), Relu{}, AdaptiveAvgPool2d{1}, Flatten{}, Linear{64, 10}},
+                          pdp::loss::CrossEntropy{}, pdp::optim::AdamW{.lr = 1e-3f}},
+                64,
+                {784, 10},
+                pdp::Shape{1, 28, 28}};
+}
+
 /// A small transformer of tokens.
 inline auto gpt() {
   using namespace pdp::nn;

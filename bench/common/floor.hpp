@@ -46,6 +46,8 @@ class Floor {
       if (!shape.known()) shape = pdp::Shape{layer.input_elements()};
       const pdp::Shape out = layer.output(shape);
       if constexpr (requires { layer.block(); }) add_block(layer.block(), shape);
+      if constexpr (requires { layer.for_each_block([](const auto&) {}); })
+        layer.for_each_block([&](const auto& block) { add_block(block, shape); });
       if constexpr (std::is_same_v<L, pdp::nn::Linear>) add_product(shape.elements(), layer.in, layer.out);
       if constexpr (std::is_same_v<L, pdp::nn::MultiHeadAttention>) {
         const pdp::Attention how = layer.attention(shape);

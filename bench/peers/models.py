@@ -8,6 +8,32 @@ def lenet(torch):
         nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, 10))  # fmt: skip
 
 
+def resnet(torch):
+    nn = torch.nn
+
+    class Residual(nn.Sequential):
+        def forward(self, x):
+            return x + super().forward(x)
+
+    class Sum(nn.ModuleList):
+        def forward(self, x):
+            return sum(branch(x) for branch in self)
+
+    def convolution(inputs, outputs, stride):
+        return nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+
+    def block(inputs, outputs, stride):
+        norms = nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)
+        return convolution(inputs, outputs, stride), norms[0], nn.ReLU(), convolution(outputs, outputs, 1), norms[1]
+
+    def wider(inputs, outputs):
+        return Sum((nn.Sequential(*block(inputs, outputs, 2)), nn.Conv2d(inputs, outputs, 1, 2, bias=False)))
+
+    return nn.Sequential(
+        convolution(1, 16, 1), nn.BatchNorm2d(16), nn.ReLU(), Residual(*block(16, 16, 1)), nn.ReLU(), wider(16, 32), nn.ReLU(),
+        wider(32, 64), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))  # fmt: skip
+
+
 def gpt(torch, layers=4, width=128, heads=4, positions=128, vocabulary=128):
     nn = torch.nn
 
@@ -49,7 +75,7 @@ def gpt(torch, layers=4, width=128, heads=4, positions=128, vocabulary=128):
         nn.LayerNorm(width), Logits(width, vocabulary))  # fmt: skip
 
 
-MODELS = {"lenet": lenet, "gpt": gpt}
-SHAPES = {"lenet": (1, 28, 28), "gpt": (128,)}  # of a sample
-CLASSES = {"lenet": 10, "gpt": 128}
+MODELS = {"lenet": lenet, "resnet": resnet, "gpt": gpt}
+SHAPES = {"lenet": (1, 28, 28), "resnet": (1, 28, 28), "gpt": (128,)}  # of a sample
+CLASSES = {"lenet": 10, "resnet": 10, "gpt": 128}
 TOKENS = ("gpt",)  # models whose samples are tokens, with a target for each of them

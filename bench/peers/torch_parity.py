@@ -1,6 +1,6 @@
 """Trains a model of models.py in PyTorch, for a comparison of its losses with those of bench/parity:
 
-    torch_parity.py --model lenet|gpt --steps K --batch B --lr R --init FILE.safetensors --data FILE.safetensors --losses FILE [--make]
+    torch_parity.py --model lenet|resnet|gpt --steps K --batch B --lr R --init FILE.safetensors --data FILE.safetensors --losses FILE [--make]
 
 --make first writes random weights and data, twelve batches, to the two files. Then run parity with the same arguments. All means the same
 as there. Needs torch and safetensors.
@@ -22,12 +22,13 @@ def make(flags, model):
         x, y = torch.randint(classes, (2, *shape))
     else:
         x, y = torch.randn(shape), torch.randint(classes, shape[:1])
-    save_file(model.state_dict(), flags.init)
+    # A counter of batches is no parameter of pdp.
+    save_file({name: each for name, each in model.state_dict().items() if not name.endswith("num_batches_tracked")}, flags.init)
     save_file({"train.x": x.contiguous(), "train.y": y.contiguous()}, flags.data)
 
 
 def train(flags, model):
-    model.load_state_dict(load_file(flags.init))
+    model.load_state_dict(load_file(flags.init), strict=False)
     data = load_file(flags.data)
     batches = len(data["train.x"]) // flags.batch
     if batches == 0:

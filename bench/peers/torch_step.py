@@ -1,6 +1,6 @@
 """Measures a training step of PyTorch on the CPU, with the models, losses, optimizers and batch sizes of bench/common/configs.hpp.
 
-    torch_step.py step --config toy|mnist|ae|wide|lenet|gpt [--world N] [--threads K] [--compile]
+    torch_step.py step --config toy|mnist|ae|wide|lenet|resnet|gpt [--world N] [--threads K] [--compile]
     torch_step.py pipe --config mnist|wide --schedule gpipe|1f1b [--world 2] [--micro-batches M] [--batch B]
 
 step: one rank, or several with DistributedDataParallel over Gloo. Each rank has its own batch. --compile: by torch.compile. pipe: torch.distributed.pipelining, with the
@@ -35,6 +35,7 @@ PERCEPTRONS = {
 CONFIGS = {
     **PERCEPTRONS,
     "lenet": Config((784, 10), None, True, 128, "AdamW", False, 1e-3, 60, "lenet"),
+    "resnet": Config((784, 10), None, True, 64, "AdamW", False, 1e-3, 24, "resnet"),
     "gpt": Config((128, 128), None, True, 16, "AdamW", False, 1e-3, 12, "gpt"),
 }
 PIPELINED = {"mnist": CONFIGS["mnist"]._replace(steps=60), "wide": CONFIGS["wide"]._replace(optimizer="Adam", lr=1e-3, steps=6)}

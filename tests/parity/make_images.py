@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Records the losses of two convolutional networks in PyTorch: LeNet, and a residual network such as that of examples/digits_cnn.cpp.
+"""Records the losses of three convolutional networks in PyTorch: LeNet, a residual network such as that of examples/digits_cnn.cpp, and one
+with batch normalisation.
 
     pip install torch numpy
-    python3 tests/parity/make_images.py        writes lenet_losses.csv and residual_losses.csv beside itself
+    python3 tests/parity/make_images.py        writes NAME_losses.csv beside itself for lenet, residual, resnet
 
 The digits are those in examples/data, in their order; batches follow one another without a shuffle. A formula gives the initial parameters,
 so that no file is needed for them. The tests read the losses and need no PyTorch.
@@ -15,7 +16,8 @@ import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 DIGITS = HERE.parent.parent / "examples/data/mnist"
-BATCH, STEPS, RATE, SCALE = 32, 100, 0.01, 2
+BATCH, STEPS, SCALE = 32, 100, 2
+RATES = {"lenet": 0.01, "residual": 0.01, "resnet": 0.001}
 
 
 class Residual(torch.nn.Sequential):
@@ -49,12 +51,27 @@ def residual():
         torch.nn.AvgPool2d(3, 2, 1), torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(), torch.nn.Linear(128, 10))  # fmt: skip
 
 
+def resnet():
+    nn = torch.nn
+
+    def block(inputs, outputs, stride):
+        convolutions = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        return convolutions[0], nn.BatchNorm2d(outputs), nn.ReLU(), convolutions[1], nn.BatchNorm2d(outputs)
+
+    def wider(inputs, outputs):
+        return Sum((nn.Sequential(*block(inputs, outputs, 2)), nn.Conv2d(inputs, outputs, 1, 2, bias=False)))
+
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, 2, 1, bias=False), nn.BatchNorm2d(4), nn.ReLU(), Residual(*block(4, 4, 1)), nn.ReLU(), wider(4, 8), nn.ReLU(),
+        wider(8, 8), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))  # fmt: skip
+
+
 def set_parameters(model):
     """Sets element i of tensor t to 2 (2 f - 1) / sqrt(inputs), with f the fraction of 0.618033988749895 (i + 1) + 0.137 t. Weights of
     normalisation are 1 more."""
     inputs = 1
     with torch.no_grad():
-        for number, (name, tensor) in enumerate(model.state_dict().items()):
+        for number, (name, tensor) in enumerate(model.named_parameters()):
             if tensor.dim() > 1:
                 inputs = tensor[0].numel()
             place = 0.618033988749895 * numpy.arange(1, tensor.numel() + 1, dtype=numpy.float64) + 0.137 * number
@@ -73,9 +90,9 @@ def main():
     images = read("t10k-images-idx3-ubyte.gz", 16).reshape(-1, 1, 28, 28)[: BATCH * STEPS].astype(numpy.float32)
     x = (torch.from_numpy(images) / 255 - 0.1307) / 0.3081
     y = torch.from_numpy(read("t10k-labels-idx1-ubyte.gz", 8)[: BATCH * STEPS].astype(numpy.int64))
-    for name, model in (("lenet", lenet()), ("residual", residual())):
+    for name, model in (("lenet", lenet()), ("residual", residual()), ("resnet", resnet())):
         set_parameters(model)
-        optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+        optimizer = torch.optim.SGD(model.parameters(), lr=RATES[name])
         with open(HERE / f"{name}_losses.csv", "w") as file:
             file.write("step,loss\n")
             for step in range(STEPS):

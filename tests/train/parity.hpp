@@ -6,6 +6,7 @@
 #include <pdp/nn/parameter.hpp>
 
 #include <cmath>
+#include <cstddef>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -29,16 +30,22 @@ template <class Model>
 std::vector<pdp::checkpoint::Tensor> initial_parameters(const Model& model) {
   std::vector<pdp::checkpoint::Tensor> tensors;
   double inputs = 1;
+  int number = 0;  // of a tensor that is trained
   pdp::nn::for_each_leaf(model, {}, [&](const auto& layer, const pdp::nn::Path& at) {
     layer.parameters(at, 0, [&](const pdp::nn::Parameter& parameter) {
       pdp::checkpoint::Tensor tensor{parameter.full_name(), parameter.file_shape(), {}, {}};
       if (tensor.shape.size() > 1) inputs = static_cast<double>(parameter.file_elements() / tensor.shape.front());
       const bool is_scale = tensor.name.ends_with("weight") && tensor.shape.size() == 1;
+      if (parameter.is_buffer) {
+        tensor.values.assign(static_cast<std::size_t>(parameter.file_elements()), tensor.name.ends_with("running_var") ? 1 : 0);
+        return tensors.push_back(tensor);
+      }
       for (pdp::Index i = 0; i < parameter.file_elements(); ++i) {
-        const double place = 0.618033988749895 * static_cast<double>(i + 1) + 0.137 * static_cast<double>(tensors.size());
+        const double place = 0.618033988749895 * static_cast<double>(i + 1) + 0.137 * number;
         tensor.values.push_back(static_cast<float>(2 * (2 * (place - std::floor(place)) - 1) / std::sqrt(inputs) + (is_scale ? 1 : 0)));
       }
       tensors.push_back(tensor);
+      ++number;
     });
   });
   return tensors;

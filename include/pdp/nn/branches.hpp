@@ -34,6 +34,12 @@ class Branches {
     each([](const auto& block, Index) { check_widths(block.flow(Shape{})); });
   }
 
+  /// Calls visit(block) for each of the blocks.
+  template <class Visit>
+  constexpr void for_each_block(Visit&& visit) const {
+    each([&](const auto& block, Index) { visit(block.block()); });
+  }
+
   [[nodiscard]] constexpr Index input_elements() const {
     Index elements = 0;
     each([&](const auto& block, Index) { elements = elements == 0 ? block.input_elements() : elements; });

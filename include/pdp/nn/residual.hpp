@@ -44,6 +44,7 @@ class Residual {
     if (in != 0 && through.shape.known() && through.shape.elements() != in) refuse(in, through.shape.elements());
   }
 
+  /// Returns the layer or container that x is added to.
   [[nodiscard]] constexpr const B& block() const { return block_.block(); }
   [[nodiscard]] constexpr Index input_elements() const { return block_.input_elements(); }
   [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return block_.flow(input).misfit; }

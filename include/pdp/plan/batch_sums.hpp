@@ -74,8 +74,9 @@ class BatchSumWriter {
 
 /// Returns a plan in which layers that pause get their sums over the batch, such as BatchNorm. Accepts the plan of any strategy. Throws
 /// PlanError if the plan cuts the batch into micro-batches, unless all these layers allow that.
-[[nodiscard]] constexpr Plan with_batch_sums(const Outline& model, Plan plan) {
-  if (model.batch_sums() == 0) return plan;
+[[nodiscard]] constexpr Plan with_batch_sums(const Outline& model, const Plan& plan) {
+  Plan with_sums = plan;
+  if (model.batch_sums() == 0) return with_sums;
   for (int layer = 0; layer < model.size(); ++layer)
     if (plan.micro_batches > 1 && !model.layers[as_size(layer)].pauses_in_micro_batches)
       throw PlanError{text("layer ", layer,
@@ -84,8 +85,8 @@ class BatchSumWriter {
                            plan.micro_batches,
                            " micro-batches one after another; choose a strategy with one micro-batch, GroupNorm in place of BatchNorm, or "
                            "BatchNorm{.per_micro_batch = true}, which takes the statistics of a micro-batch")};
-  plan.step = detail::BatchSumWriter{model, plan}.write();
-  return plan;
+  with_sums.step = detail::BatchSumWriter{model, plan}.write();
+  return with_sums;
 }
 
 }  // namespace pdp::plan

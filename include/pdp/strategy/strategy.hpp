@@ -23,7 +23,10 @@ concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline
 template <Strategy S>
 constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int ranks) {
   std::vector<Plan> all;
-  for (int rank = 0; rank < ranks; ++rank) all.push_back(with_batch_sums(model, strategy.plan(model, {rank, ranks})));
+  for (int rank = 0; rank < ranks; ++rank) {
+    all.push_back(strategy.plan(model, {rank, ranks}));
+    if (model.batch_sums() > 0) all.back() = with_batch_sums(model, all.back());
+  }
   return all;
 }
 

@@ -40,7 +40,8 @@ class RehearsedRank {
         held_from_(gradient_taken_),
         held_(as_size(plan.micro_batches), 0),
         loss_taken_(as_size(plan.micro_batches), 0),
-        progress_{std::vector<int>(gradient_taken_.size(), 0), std::vector<int>(gradient_taken_.size(), 0)} {}
+        forward_progress_(gradient_taken_.size(), 0),
+        backward_progress_(gradient_taken_.size(), 0) {}
 
   /// Checks the numbers that every instruction may use: its group and its unit.
   [[nodiscard]] constexpr const char* misnamed(const Instruction& i) const {
@@ -145,7 +146,9 @@ class RehearsedRank {
 
   /// The progress of a layer that pauses: 2 p + 1 when it has computed its sums for pause p, 2 p + 2 when they are added up over the ranks.
   constexpr int& progress(const Instruction& i, bool backward) { return progress(i.micro_batch, i.first, backward); }
-  constexpr int& progress(int micro_batch, int layer, bool backward) { return progress_[backward ? 1 : 0][place(micro_batch, layer)]; }
+  constexpr int& progress(int micro_batch, int layer, bool backward) {
+    return (backward ? backward_progress_ : forward_progress_)[place(micro_batch, layer)];
+  }
   /// Returns the group over which the sums of a layer are added up; -1: no other rank has other rows.
   [[nodiscard]] constexpr int batch_group(int number) const {
     for (const Unit& unit : plan_->units)
@@ -247,8 +250,8 @@ class RehearsedRank {
   std::vector<int> held_;             // [micro-batch]: number of such passes
   int holding_ = 0, peak_ = 0;        // number of micro-batches with such passes: now, and the maximum so far
   std::vector<char> loss_taken_;      // [micro-batch]
-  std::array<std::vector<int>, 2> progress_;  // [forward, backward][micro-batch, layer]: see progress()
-  int shared_ = -1;                           // the micro-batch of the last share_loss, which overwrites the numbers of earlier ones
+  std::vector<int> forward_progress_, backward_progress_;  // [micro-batch][layer]: see progress()
+  int shared_ = -1;  // the micro-batch of the last share_loss, which overwrites the numbers of earlier ones
   std::array<bool, ops.size()> started_{}, known_{};  // [start operation]: sums for the whole step
 };
 
