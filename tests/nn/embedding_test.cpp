@@ -9,6 +9,7 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/testing/gradients.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -59,6 +60,22 @@ void check(Index count, Index vocabulary, Index width, bool accumulate) {
     }
 }
 
+/// A layer of tokens without parameters, as a user writes it: [positions] -> [positions, vocabulary].
+struct OneHot : nn::NoParameters {
+  static constexpr const char* name = "OneHot";
+  using Input = std::int32_t;
+  Index vocabulary = 5;
+
+  [[nodiscard]] constexpr Index input_elements() const { return 0; }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input.with_appended(vocabulary); }
+  template <class T>
+  void forward(const Cpu&, const nn::State<T>&, Matrix<const std::int32_t> x, Matrix<T> y, T*) const {
+    std::ranges::fill(y.values(), T{});
+    for (Index i = 0; i < x.size(); ++i) y.data[i * vocabulary + x.data[i]] = 1;
+  }
+};
+static_assert(nn::LayerOn<OneHot, Cpu, float> && nn::takes_tokens<OneHot>);
+
 }  // namespace
 
 TEST_CASE("Embedding copies and adds up the rows of its tokens", "[nn][embedding]") {
@@ -80,6 +97,7 @@ TEST_CASE("A model of tokens has the gradients of central differences", "[nn][em
   check(nn::Embedding{7, 3}, Shape{5});
   check(nn::Embedding{1, 1}, Shape{1});
   check(nn::Embedding{4, 3}, Shape{2, 3});
+  check(nn::Sequential{OneHot{}, nn::Linear{5, 3}}, Shape{4});
   check(nn::Sequential{nn::Embedding{11, 6}, nn::LearnedPositions{5, 6}, nn::Linear{6, 3}, nn::Tanh{}}, Shape{4});
   for (const Index positions : {1, 4, 5}) {
     check(nn::LearnedPositions{5, 3}, Shape{positions, 3});

@@ -285,6 +285,27 @@ TEST_CASE("fit() ends with the step that it was given, also within an epoch, and
   REQUIRE(whole.size() == 15);
   CHECK(losses({1, 7, 10, 10, 15}).front() == whole);
   CHECK(losses({1, 7, 10, 10, 15}).back() == whole);
+  // A program that is started again continues, and makes no step if all are made.
+  const files::TemporaryFolder folder;
+  std::vector<double> found;
+  for (const std::int64_t limit : {7, 7, 15})
+    ranks<comm::Thread>(1, [&](comm::Thread& world) {
+      pdp::Trainer trainer{world, strategy::Single{}, tasks::classifier, {.global_batch = 20}};
+      trainer.fit(
+          train, {.progress = false, .checkpoint = {.directory = folder / "run"}, .steps = limit}, [](const Epoch&) {},
+          [&](std::int64_t, const auto& totals) { found.push_back(totals.loss); });
+      CHECK(trainer.steps() == limit);
+    });
+  REQUIRE(found.size() == whole.size());
+  for (std::size_t step = 0; step < whole.size(); ++step) CHECK(found[step] == Approx(whole[step]).epsilon(1e-5));
+  // After an epoch that was cut short, other data begins an epoch of its own.
+  ranks<comm::Thread>(1, [&](comm::Thread& world) {
+    pdp::Trainer trainer{world, strategy::Single{}, tasks::classifier, {.global_batch = 20}};
+    trainer.fit(train, {.progress = false, .steps = 3}, [](const Epoch&) {});
+    const auto epochs = trainer.fit(tasks::samples(60), {.epochs = 2, .progress = false}, [](const Epoch&) {});
+    CHECK(epochs.size() == 2);
+    CHECK(trainer.steps() == 3 + 2 * 3);
+  });
   ranks<comm::Thread>(1, [&](comm::Thread& world) {
     pdp::Trainer trainer{world, strategy::Single{}, tasks::classifier, {.global_batch = 20}};
     CHECK_THROWS_WITH(trainer.fit(train, {.progress = false, .steps = -1}), Contains("steps = -1 was given"));

@@ -104,8 +104,8 @@ struct RunningSoftmax {
   std::array<T, as_size(Scores<T>::most_queries)> largest, sum;
 };
 
-/// Replaces scores by exp(scale score - largest), where `largest` includes the blocks of keys before. Scales the results of those, in `y`
-/// and `running`. `is_first`: there are none.
+/// Replaces scores by exp(scale score - largest). `largest` is that of all blocks of keys so far; what the blocks before have added to `y`
+/// and `running` is scaled to it. `is_first`: there are none.
 template <class T>
 void add_block(const Cpu& cpu, const Attention& how, Scores<T>& scores, RunningSoftmax<T>& running, Block<T> y, bool is_first) {
   Scores<T>* const block = &scores;
