@@ -1,3 +1,5 @@
+#include <pdp/plan/operation.hpp>
+#include <pdp/report/activity.hpp>
 #include <pdp/report/page.hpp>
 #include <pdp/report/record.hpp>
 
@@ -58,6 +60,13 @@ pdp::engine::Timeline timeline(int ranks, int count) {
     }
   }
   return found;
+}
+
+TEST_CASE("Every operation of a plan has an activity in pictures", "[report]") {
+  for (const pdp::plan::OpInfo& each : pdp::plan::ops) {
+    INFO(each.name);
+    CHECK(pdp::report::activity_of(each.op) < pdp::report::activities.size());
+  }
 }
 
 TEST_CASE("A page has all parts, with the numbers of the course", "[report]") {

@@ -1,6 +1,7 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/data/in_memory.hpp>
+#include <pdp/inference/predictor.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/batch_norm.hpp>
@@ -125,6 +126,38 @@ TEST_CASE("Running statistics are those of serial training under every strategy"
   }
 }
 
+TEST_CASE("With the statistics of micro-batches, pipelines have the losses of as many micro-batches on one rank", "[train][batch_norm]") {
+  const auto set = samples(43);  // the last batch has short and empty micro-batches
+  const auto losses = [&](const strategy::AnyStrategy& strategy, int ranks) {
+    return pdp::testing::ranks<Thread>(ranks,
+                                       [&](Thread& world) {
+                                         pdp::Trainer trainer{world, strategy, task(true), {.global_batch = 12, .input = Shape{1, 3, 4}}};
+                                         std::vector<double> found;
+                                         trainer.fit(
+                                             set, {.epochs = 2, .progress = false}, [](const pdp::Epoch&) {},
+                                             [&](std::int64_t, const auto& totals) { found.push_back(totals.mean_loss()); });
+                                         return found;
+                                       })
+        .front();
+  };
+  const std::vector<double> expected = losses(strategy::Single{.accumulate = 3}, 1);
+  REQUIRE(expected.size() == 8);
+  CHECK(support::difference(losses(strategy::Pipeline<Schedule>{.micro_batches = 3}, 3), expected) < 1e-4);
+  CHECK(support::difference(losses(strategy::Pipeline<Schedule>{.micro_batches = 3, .recompute = true}, 2), expected) < 1e-4);
+  CHECK(support::difference(losses(strategy::Pipeline<strategy::GPipe>{.micro_batches = 3, .join_weights = 3}, 2), expected) < 1e-4);
+  CHECK(support::difference(losses(strategy::Pipeline<strategy::ZeroBubble>{.micro_batches = 3}, 2), expected) < 1e-4);
+  CHECK(losses(strategy::Zero{.stage = 3, .accumulate = 2}, 2).size() == expected.size());
+}
+
+TEST_CASE("A Predictor has the outputs of a trainer with BatchNorm", "[train][batch_norm]") {
+  Self self;
+  pdp::Trainer trainer{self, strategy::Single{}, task(), {.global_batch = 8, .input = Shape{1, 3, 4}}};
+  trainer.fit(samples(40), {.epochs = 1, .progress = false}, [](const pdp::Epoch&) {});
+  const std::vector<float> x = support::normal(3 * 12, 5);
+  const pdp::Predictor predictor{trainer.task().model, trainer.parameters(), "the trainer", {.rows = 8, .input = Shape{1, 3, 4}}};
+  CHECK(predictor.predict(x) == trainer.predict(x));
+}
+
 TEST_CASE("BatchNorm refuses several micro-batches unless it may take their statistics", "[train][batch_norm]") {
   Self self;
   const auto train = [&](bool per_micro_batch) {
@@ -176,6 +209,16 @@ TEST_CASE("Verification finds sums over the batch that are missing, early, doubl
          [&](Instructions& list) { list.insert(first(list, Op::sum_over_batch), *first(list, Op::sum_over_batch)); });
   refuse("names a pause that the layer does not have", [&](Instructions& list) { first(list, Op::forward_to_sums)->pause = 7; });
   refuse("names a pause that the layer does not have", [&](Instructions& list) { first(list, Op::sum_over_batch)->first = 1; });
+  refuse("comes while forward of the layer is not complete", [&](Instructions& list) {
+    const Instruction again = *first(list, Op::forward_to_sums);
+    list.insert(first(list, Op::loss), again);
+  });
+  refuse("which are its gradients", [&](Instructions& list) {
+    std::erase_if(list, [](const Instruction& i) {
+      const bool is_sum = i.op == Op::backward_to_sums || (i.op == Op::sum_over_batch && i.tensor == pdp::plan::Tensor::gradient);
+      return i.first == 0 && (is_sum || i.op == Op::backward_input);
+    });
+  });
   std::vector<Plan> one_sided = sound;
   one_sided[1].step.erase(first(one_sided[1].step, Op::sum_over_batch));
   CHECK_FALSE(verify(outline, one_sided));

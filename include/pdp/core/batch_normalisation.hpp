@@ -8,7 +8,7 @@ namespace pdp {
 /// normalised with the mean and the variance of its values in all rows of all ranks.
 ///
 /// The ranks add up numbers in forward: the count of a channel's values, then for each channel the sum of x - shift, then the sums of
-/// squares of that. `shift` is any number near the mean, the same on all ranks, so that few digits are lost. In backward they add up for
+/// squares of that. `shift` is any number, the same on all ranks: the running mean. In backward they add up for
 /// each channel the gradients of y, then the gradients of y times the normalised x. Behind these, a rank keeps its own sums of backward,
 /// which are the gradients of bias and weight.
 struct BatchNormalisation {

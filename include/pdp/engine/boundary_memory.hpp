@@ -35,7 +35,7 @@ class BoundaryMemory {
   template <class Sample>
   void cut(Matrix<const Sample> x, bool training, Index first_row = 0);
 
-  /// Returns whether the rows of a layer's tensors are contiguous over all micro-batches, and the layer saves nothing.
+  /// Returns whether the rows of a layer's tensors are contiguous over all micro-batches, and the layer neither saves nor pauses.
   [[nodiscard]] bool lie_together(std::span<const Slot> all, int layer) const;
 
  private:

@@ -43,7 +43,7 @@ class Worker {
   using Slot = nn::Slot<T>;
   using Stage = nn::Stage<Model, D, T>;
   static constexpr bool pauses = nn::any_pauses<nn::LeafTypes<Model>>;
-  static constexpr bool numbers_rows = nn::any_uses_row_numbers<nn::LeafTypes<Model>> || uses_row_numbers<Loss>;
+  static constexpr bool numbers_rows = pauses || nn::any_uses_row_numbers<nn::LeafTypes<Model>> || uses_row_numbers<Loss>;
   static_assert(
       Device<D, T>,
       "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");

@@ -12,10 +12,10 @@ namespace pdp::nn {
 /// step they move by `momentum` to those of the batch. Ioffe, Szegedy, "Batch normalization", ICML 2015.
 ///
 /// A strategy that cuts the batch into micro-batches is refused, unless per_micro_batch allows the statistics of a micro-batch (over all
-/// ranks) in their place; the losses are then not those of serial training. A batch in which a channel has a single value is an error.
+/// ranks) in their place; the losses are then not those of serial training. A batch in which a channel has a single value is an error; in a
+/// micro-batch of a single value, y is the bias.
 struct BatchNorm {
   static constexpr const char* name = "BatchNorm";
-  static constexpr bool uses_row_numbers = true;  // so that a batch of one row is found before the step
   using forgets_output = BatchNorm;
 
   Index channels = 0;
@@ -26,7 +26,7 @@ struct BatchNorm {
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Misfit misfit(const Shape& input) const {
     if (!input.rank_is_known() || input[0] == Shape::any || input[0] == channels) return {};
-    return {"channels", channels, input[0]};
+    return {"channels (the first dimension)", channels, input[0]};
   }
   [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
   [[nodiscard]] constexpr Index parameter_elements() const { return 4 * block(); }

@@ -26,7 +26,7 @@ struct State {
   bool accumulate = false;
   Pass pass{};
   Shape input{};                 // of a sample of x
-  double* batch_sums = nullptr;  // numbers that the ranks add up in the pauses of a step (see nn/pauses.hpp)
+  double* batch_sums = nullptr;  // numbers of the pauses of a step (see nn/pauses.hpp)
 };
 
 /// A layer as a user writes it: a literal of sizes that allocates nothing. All shapes are of one sample.
@@ -58,8 +58,9 @@ using InputOf = std::conditional_t<takes_tokens<L>, std::int32_t, T>;
 
 /// The mathematics of a layer on a device, with elements of type T. Rows are samples; there may be none. Backward is split so that
 /// schedules can separate the halves: backward_input computes the gradient of x, backward_weight the gradients of the parameters. Rows do
-/// not depend on each other. So if nothing is saved, backward_weight may get the rows of several micro-batches together. Backward gets x
-/// and y as forward left them, unless the layer declares that it does not read x (works_in_place) or y (forgets_output).
+/// not depend on each other, except in a layer that pauses (nn/pauses.hpp). So if nothing is saved, backward_weight may get the rows of
+/// several micro-batches together. Backward gets x and y as forward left them, unless the layer declares that it does not read x
+/// (works_in_place) or y (forgets_output).
 ///
 /// The x of a layer that takes tokens is a Matrix<const std::int32_t>. It has no gradient, so the layer needs no backward_input.
 template <class L, class D, class T>

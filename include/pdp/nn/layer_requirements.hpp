@@ -7,6 +7,7 @@
 
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/nn/block.hpp>
+#include <pdp/nn/pauses.hpp>
 
 /// The requirements of the concepts nn::Layer and nn::LayerOn, one static_assert for each. The compiler's message names the wrong function
 /// of a layer and the wrong argument.
@@ -84,8 +85,19 @@ struct BackwardWeight {
   auto operator()(A&&... arguments) -> decltype(std::declval<Self>().backward_weight(std::forward<A>(arguments)...));
 };
 
+/// Whether a type has a function pauses(), which may be constrained.
+template <class L>
+concept HasPauses = requires(const L& layer) {
+  layer.pauses();
+};
+
 template <class L, class D, class T>
 struct LayerOnRequirements {
+  static_assert(
+      !HasPauses<L> || Pauses<L>,
+      "pdp: this layer has the function pauses(), but not all others that pdp/nn/pauses.hpp requires of a layer that adds up over the "
+      "batch");
+
   using X = Matrix<const InputOf<L, T>>;
   using In = Matrix<const T>;
   using Out = Matrix<T>;

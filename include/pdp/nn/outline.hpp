@@ -27,7 +27,7 @@ struct Outline {
     ColumnNumbers columns{};  // numbers of the input's columns among those of all ranks; they differ only if each rank has some columns
     Shape input{};            // of a sample
     Index products = 0;       // of a sample in forward
-    // Those of nn/pauses.hpp: pauses, numbers that the ranks add up, values of a sample in the sum of fewest values, and whether sums over
+    // Those of nn/pauses.hpp: pauses, numbers of all of them, values of a sample in the sum of fewest values, and whether sums over
     // a micro-batch will do.
     Index pauses = 0;
     Index batch_sums = 0;
@@ -40,7 +40,7 @@ struct Outline {
   Shape output{};                  // of a sample, with the columns of all ranks
 
   [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
-  /// Returns the numbers that the ranks add up in a step, of all layers.
+  /// Returns how many numbers the pauses of all layers need in a step.
   [[nodiscard]] constexpr Index batch_sums() const {
     Index sum = 0;
     for (const Layer& layer : layers) sum += layer.batch_sums;

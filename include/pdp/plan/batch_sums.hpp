@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include <pdp/core/cast.hpp>
@@ -62,6 +63,10 @@ class BatchSumWriter {
   [[nodiscard]] constexpr int group_of(int layer) const {
     for (const Unit& unit : plan_.units)
       if (unit.first <= layer && layer < unit.last) return plan_.share.count > 1 ? unit.group : -1;
+    if (plan_.share.count > 1)
+      throw PlanError{text("layer ", layer,
+                           " of the model (counted from 0) adds up over the batch, but no unit of the plan holds it, so the "
+                           "ranks that have other rows are not known; put it into a unit")};
     return -1;
   }
 
@@ -72,11 +77,13 @@ class BatchSumWriter {
 
 }  // namespace detail
 
-/// Returns a plan in which layers that pause get their sums over the batch, such as BatchNorm. Accepts the plan of any strategy. Throws
+/// Returns a plan in which layers that pause get their sums over the batch, such as BatchNorm. Accepts the plan of any strategy that runs
+/// backward_input of all layers; a plan that has the sums already is not changed. Throws
 /// PlanError if the plan cuts the batch into micro-batches, unless all these layers allow that.
 [[nodiscard]] constexpr Plan with_batch_sums(const Outline& model, const Plan& plan) {
   Plan with_sums = plan;
-  if (model.batch_sums() == 0) return with_sums;
+  const bool has_sums = std::any_of(plan.step.begin(), plan.step.end(), [](const Instruction& i) { return i.op == Op::forward_to_sums; });
+  if (model.batch_sums() == 0 || has_sums) return with_sums;
   for (int layer = 0; layer < model.size(); ++layer)
     if (plan.micro_batches > 1 && !model.layers[as_size(layer)].pauses_in_micro_batches)
       throw PlanError{text("layer ", layer,

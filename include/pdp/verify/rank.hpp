@@ -112,6 +112,8 @@ class RehearsedRank {
     if (units.is_gathering()) return "leaves parameters that are gathered and never waited for";
     if (values.has_terms()) return "leaves partial values that are never summed, or a sum that is never waited for";
     if (!training_) return nullptr;
+    for (const int progress : forward_progress_)
+      if (progress > 0) return "leaves sums over the batch that no forward uses";
     if (const char* reason = units.left_over(); reason != nullptr) return reason;
     return started_ != known_ ? "leaves a count, a norm or totals that are never waited for" : nullptr;
   }
@@ -144,7 +146,9 @@ class RehearsedRank {
     return values.give(tensor, m, boundary, is_term ? State::term : State::whole, layer(from).is_view);
   }
 
-  /// The progress of a layer that pauses: 2 p + 1 when it has computed its sums for pause p, 2 p + 2 when they are added up over the ranks.
+  static constexpr int complete = -1;
+  /// The progress of a layer that pauses, `complete` after its forward: 2 p + 1 when it has computed its sums for pause p, 2 p + 2 when
+  /// they are added up over the ranks.
   constexpr int& progress(const Instruction& i, bool backward) { return progress(i.micro_batch, i.first, backward); }
   constexpr int& progress(int micro_batch, int layer, bool backward) {
     return (backward ? backward_progress_ : forward_progress_)[place(micro_batch, layer)];
@@ -162,6 +166,8 @@ class RehearsedRank {
     const Tensor tensor = is_backward ? Tensor::gradient : Tensor::activation;
     if (const char* reason = values.missing(tensor, i.micro_batch, is_backward ? i.last : i.first); reason != nullptr) return reason;
     int& at = progress(i, is_backward);
+    if (!is_backward && at == complete) at = 0;  // a recomputation
+    if (is_backward && progress(i, false) != complete) return "comes while forward of the layer is not complete";
     if (at != 2 * i.pause) return "comes before the sums of the pause before it are added up, or is computed twice";
     at += batch_group(i.first) >= 0 ? 1 : 2;
     return nullptr;
@@ -184,7 +190,7 @@ class RehearsedRank {
     if (const char* reason = values.missing(Tensor::activation, m, i.first); reason != nullptr) return reason;
     for (int number = i.first; number < i.last; ++number) {
       if (const char* reason = unpaused(m, number, false, number == i.first); reason != nullptr) return reason;
-      if (training_) progress(m, number, false) = 0;  // a recomputation adds up again
+      if (training_) progress(m, number, false) = complete;
       const bool is_term = layer(number).exchange == nn::Exchange::output;
       if (is_term && number + 1 < i.last) return "uses an activation before it is summed over the group";
       if (const char* reason = give(Tensor::activation, m, number + 1, number, is_term); reason != nullptr) return reason;
@@ -222,6 +228,8 @@ class RehearsedRank {
         if (const char* reason = values.missing(Tensor::gradient, m, number + 1); reason != nullptr) return reason;
         if (const char* reason = values.missing(Tensor::activation, m, number); reason != nullptr) return reason;
       }
+      if (training_ && layer(number).pauses > 0 && progress(m, number, true) != 2 * layer(number).pauses)
+        return "comes before the sums of the layer's backward, which are its gradients";
       if (layer(number).saved > 0 && values.state(Tensor::gradient, m, number) == State::none)
         return "comes before backward_input of a layer that saves gradients for it";
       if (const char* reason = units.may_add_gradients(number, i.accumulate); reason != nullptr) return reason;

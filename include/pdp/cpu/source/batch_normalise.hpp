@@ -68,10 +68,14 @@ void by_channel(const Cpu& cpu, const BatchNormalisation& how, Matrix<const T> x
   });
 }
 
+struct KeepSums {
+  void operator()(Index, double&, double&) const {}
+};
 /// Writes two sums of each channel over all rows. term_of(channel) returns a function of a position, and of lanes from there on, which
-/// returns their terms as Two. `sums`: the first sums of all channels, then the second ones.
-template <class T, class TermOf>
-void channel_sums(const Cpu& cpu, const BatchNormalisation& how, Index rows, double* sums, TermOf term_of) {
+/// returns their terms as Two. `sums`: the first sums of all channels, then the second ones. finish(channel, first, second) changes them
+/// before they are written.
+template <class T, class TermOf, class Finish = KeepSums>
+void channel_sums(const Cpu& cpu, const BatchNormalisation& how, Index rows, double* sums, TermOf term_of, Finish finish = {}) {
   in_parts(cpu, how.channels, least_channels(how, rows), [&](Index begin, Index end) {
     with_simd(cpu.simd(), [=]<Simd S>() {
       using V = Lanes<T, S>;
@@ -84,6 +88,7 @@ void channel_sums(const Cpu& cpu, const BatchNormalisation& how, Index rows, dou
           first += static_cast<double>(found.first);
           second += static_cast<double>(found.second);
         }
+        finish(channel, first, second);
         sums[channel] = first;
         sums[how.channels + channel] = second;
       }
@@ -102,12 +107,28 @@ ChannelStatistics statistics_of(const BatchNormalisation& how, const double* sum
 template <class T>
 void batch_statistics(const Cpu& cpu, const BatchNormalisation& how, Matrix<const T> x, const T* shift, double* sums) {
   sums[0] = static_cast<double>(x.rows * how.positions);
-  detail::channel_sums<T>(cpu, how, x.rows, sums + 1, [=](Index channel) {
-    return [from = x.data, less = shift[channel]](Index at, const auto& lanes) {
-      const auto apart = lanes(from + at) - less;
-      return detail::Two{apart, apart * apart};
+  double* const first = sums + 1;
+  // The mean of this rank's rows, which the values are near to. In a second pass, few digits of their squares are lost.
+  detail::channel_sums<T>(cpu, how, x.rows, first, [=](Index) {
+    return [from = x.data](Index at, const auto& lanes) {
+      const auto value = lanes(from + at);
+      return detail::Two{value, value};
     };
   });
+  const double count = sums[0] > 0 ? sums[0] : 1;
+  detail::channel_sums<T>(
+      cpu, how, x.rows, first,
+      [=](Index channel) {
+        return [from = x.data, mean = static_cast<T>(first[channel] / count)](Index at, const auto& lanes) {
+          const auto apart = lanes(from + at) - mean;
+          return detail::Two{apart, apart * apart};
+        };
+      },
+      [=](Index channel, double& sum, double& squares) {
+        const double moved = static_cast<double>(static_cast<T>(first[channel] / count)) - static_cast<double>(shift[channel]);
+        squares += moved * (2 * sum + moved * sums[0]);
+        sum += moved * sums[0];
+      });
 }
 
 template <class T>

@@ -39,6 +39,9 @@ class NetworkPart {
   static_assert(!nn::any_uses_row_numbers<nn::LeafTypes<Model>>,
                 "pdp: layers that draw random numbers cannot be in a remote network, which does not number its rows; train the model with "
                 "a Trainer");
+  static_assert(!nn::any_pauses<nn::LeafTypes<Model>>,
+                "pdp: layers that add up over the batch, such as nn::BatchNorm, cannot be in a remote network; use nn::GroupNorm, or train "
+                "the model with a Trainer");
   static_assert(!nn::any_takes_tokens<nn::LeafTypes<Model>>,
                 "pdp: layers that take tokens cannot be in a remote network, whose messages are numbers; train the model with a Trainer");
 
