@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -178,6 +179,12 @@ TEST_CASE("BatchNorm refuses a batch of a single value of a channel", "[train][b
     pdp::Trainer trainer{world, strategy::DataParallel{}, task, {.global_batch = 4}};
     CHECK_THROWS_WITH(trainer.fit(set, {.epochs = 1, .progress = false}, [](const pdp::Epoch&) {}),
                       Contains("layer 1 of the model (counted from 0)") && Contains("the batch has a single row"));
+    CHECK(trainer.steps() == 0);  // although only the last batch is too small
+    const std::vector<float> row(4);
+    const std::vector<std::int32_t> target(1);
+    const bool has_row = world.rank() == 0;
+    CHECK_THROWS_WITH(trainer.step(std::span{row}.first(has_row ? 4 : 0), std::span{target}.first(has_row ? 1 : 0)),
+                      Contains("the batch has a single row"));
     return 0;
   };
   pdp::testing::ranks<Thread>(2, train);

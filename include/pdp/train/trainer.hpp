@@ -125,6 +125,8 @@ class Trainer {
     const loss::OutputRows rows = detail::check_shapes(own.task, own.input, data);
     if (fit.validation) detail::check_shapes(own.task, own.input, fit.validation.template get<Target, typename State::DataSample>());
     const auto division = detail::division_of(*own.world, own.engine.stage().device(), data, own.plan.share, own.options.seed);
+    // The last batch of an epoch. Otherwise the error would come after a whole epoch.
+    if (division.parts.empty()) engine::check_sums(own.engine.stage().outline(), division.samples % own.options.global_batch);
     const typename State::Checkpoints::Use saving{own.saver, fit.checkpoint, own.options.non_finite};
     const bool resumes = own.engine.steps() == 0 && own.saver.resume(own.saver.folder(), own.position.get());
     const std::int64_t end = own.position.begin_fit(fit, own.options, division, resumes);
