@@ -1,8 +1,7 @@
 // Trains a model from given weights on given data, so that its losses can be compared with PyTorch's:
 //
-//   parity --model lenet|resnet|gpt --strategy single|data|zero|pipeline|tensor [--ranks N] [--comm shm|tcp|thread] --steps K --batch B
-//   --lr R
-//          --init FILE.safetensors --data FILE.safetensors --losses FILE
+//   parity --model lenet|resnet|gpt --strategy single|data|zero|pipeline|tensor [--ranks N] [--comm shm|tcp|thread]
+//          --steps K --batch B --lr R --init FILE.safetensors --data FILE.safetensors --losses FILE
 //
 // The models are those of common/configs.hpp, and in PyTorch those of peers/models.py, with the same names of parameters. The data has the
 // tensors train.x and train.y: numbers (float32) and classes (int64), or tokens (int64). Step s uses rows s B to (s + 1) B - 1, and begins
@@ -41,9 +40,8 @@ struct Settings {
 };
 
 constexpr const char* usage =
-    "usage: parity --model lenet|resnet|gpt --strategy single|data|zero|pipeline|tensor [--ranks N] [--comm shm|tcp|thread] --steps K "
-    "--batch B "
-    "--lr R --init FILE.safetensors --data FILE.safetensors --losses FILE";
+    "usage: parity --model lenet|resnet|gpt --strategy single|data|zero|pipeline|tensor [--ranks N] [--comm shm|tcp|thread] "
+    "--steps K --batch B --lr R --init FILE.safetensors --data FILE.safetensors --losses FILE";
 
 /// Batch normalisation needs the whole batch as one micro-batch.
 pdp::strategy::AnyStrategy strategy_of(const std::string& name, const std::string& model) {

@@ -78,8 +78,8 @@ class BatchSumWriter {
 }  // namespace detail
 
 /// Returns a plan in which layers that pause get their sums over the batch, such as BatchNorm. Accepts the plan of any strategy that runs
-/// backward_input of all layers; a plan that has the sums already is not changed. Throws
-/// PlanError if the plan cuts the batch into micro-batches, unless all these layers allow that.
+/// backward_input of all layers; a plan that has the sums already is not changed. Throws PlanError if the plan cuts the batch into
+/// micro-batches, unless all these layers allow that.
 [[nodiscard]] constexpr Plan with_batch_sums(const Outline& model, const Plan& plan) {
   Plan with_sums = plan;
   const bool has_sums = std::any_of(plan.step.begin(), plan.step.end(), [](const Instruction& i) { return i.op == Op::forward_to_sums; });

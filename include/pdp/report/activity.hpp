@@ -22,9 +22,8 @@ inline constexpr std::array activities{Activity{"forward", "#4e79a7"},
                                        Activity{"start", "#e15759"},
                                        Activity{"wait", "#bab0ac"}};
 
-/// Returns the number of an operation's activity. An operation that computes has an activity of its own name, and a part
-/// of a layer that pauses that of the whole layer; a call is a "start" or a
-/// "wait".
+/// Returns the number of an operation's activity. An operation that computes has an activity of its own name, and a part of a layer that
+/// pauses that of the whole layer; a call is a "start" or a "wait".
 [[nodiscard]] std::size_t activity_of(plan::Op op);
 
 }  // namespace pdp::report
