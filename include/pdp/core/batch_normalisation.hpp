@@ -23,10 +23,9 @@ struct BatchNormalisation {
 
 /// The mean of a channel and its variance, from the sums and the shift of the channel.
 struct ChannelStatistics {
-  double count, mean, variance;
+  double count, mean = 0, variance = 0;
 
-  constexpr ChannelStatistics(const BatchNormalisation& how, const double* sums, double shift, Index channel)
-      : count{sums[0]}, mean{}, variance{} {
+  constexpr ChannelStatistics(const BatchNormalisation& how, const double* sums, double shift, Index channel) : count{sums[0]} {
     const double apart = sums[1 + channel] / count, squares = sums[1 + how.channels + channel] / count - apart * apart;
     mean = shift + apart;
     variance = squares < 0 ? 0 : squares;  // the difference can be below 0 by rounding; NaN stays NaN

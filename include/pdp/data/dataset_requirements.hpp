@@ -84,11 +84,12 @@ struct DatasetRequirements {
                 "pdp: this dataset needs the function `void gather(std::span<const Index> which, std::span<Sample> x, std::span<Target> y) "
                 "const` (Sample: float unless the dataset declares it); it is missing, not const, or takes other arguments");
   static constexpr bool returns_nothing() {
-    if constexpr (has_target<D>)
+    if constexpr (has_target<D>) {
       return gather != 0 ||
              requires(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y) {
         { data.gather(which, x, y) } -> std::same_as<void>;
       };
+    }
     return true;
   }
   static_assert(returns_nothing(), "pdp: gather of this dataset must return nothing");

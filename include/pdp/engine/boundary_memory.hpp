@@ -61,11 +61,12 @@ BoundaryMemory<D, T>::BoundaryMemory(const D& device, const plan::Plan& plan, co
   if (sums == 0) return;
   batch_sums_ = allocate<double>(device, sums * as_index(step_.size()));
   double* next = batch_sums_.data();
-  for (Slot& slot : step_)
+  for (Slot& slot : step_) {
     for (const nn::Outline::Layer& layer : model.layers) {
       slot.batch_sums.push_back(next);
       next += layer.batch_sums;
     }
+  }
 }
 
 template <class D, class T>

@@ -84,14 +84,16 @@ class BatchSumWriter {
   Plan with_sums = plan;
   const bool has_sums = std::any_of(plan.step.begin(), plan.step.end(), [](const Instruction& i) { return i.op == Op::forward_to_sums; });
   if (model.batch_sums() == 0 || has_sums) return with_sums;
-  for (int layer = 0; layer < model.size(); ++layer)
-    if (plan.micro_batches > 1 && !model.layers[as_size(layer)].pauses_in_micro_batches)
+  for (int layer = 0; layer < model.size(); ++layer) {
+    if (plan.micro_batches > 1 && !model.layers[as_size(layer)].pauses_in_micro_batches) {
       throw PlanError{text("layer ", layer,
                            " of the model (counted from 0) normalises with the mean and variance of the whole batch, as BatchNorm "
                            "does, but the strategy computes ",
                            plan.micro_batches,
                            " micro-batches one after another; choose a strategy with one micro-batch, GroupNorm in place of BatchNorm, or "
                            "BatchNorm{.per_micro_batch = true}, which takes the statistics of a micro-batch")};
+    }
+  }
   with_sums.step = detail::BatchSumWriter{model, plan}.write();
   return with_sums;
 }

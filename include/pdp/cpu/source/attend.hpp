@@ -33,11 +33,12 @@ struct Block {
 /// Computes c (+)= left right on one thread. Left and Right are as for add_product(). Does not throw, as callers run on several threads.
 template <int Left, int Right, class T>
 void block_product(const Cpu& cpu, Block<const T> left, Block<const T> right, Block<T> c, const ProductSize& size, bool accumulate) {
-  if constexpr (std::same_as<T, float>)
+  if constexpr (std::same_as<T, float>) {
     if (has_onednn(cpu) &&
         onednn::block_product({left.data, left.stride, Left == Eigen::ColMajor}, {right.data, right.stride, Right == Eigen::ColMajor},
                               c.data, c.stride, size.rows, size.cols, size.depth, accumulate))
       return;
+  }
   if (!accumulate)
     for (Index row = 0; row < size.rows; ++row) std::fill_n(c.data + row * c.stride, size.cols, T{});
   add_product<Left, Right>(left.data, left.stride, right.data, right.stride, c.data, c.stride, size);
@@ -220,7 +221,7 @@ void attend_backward_heads(const Cpu& cpu, const Attention& how, const HeadsOfSa
                            const T* gradient_y, const T* sums, const HeadsOfSample<T>& gradients) {
   Scores<T> weights, of_weights;
   std::array<T, as_size(Scores<T>::most_queries)> mean;
-  for (Index head = key_head * how.of_key_head(); head < (key_head + 1) * how.of_key_head(); ++head)
+  for (Index head = key_head * how.of_key_head(); head < (key_head + 1) * how.of_key_head(); ++head) {
     for_each_block(0, how.positions, Scores<T>::most_queries, [&](Index first, Index queries) {
       const Index at = first * how.out() + how.query(head);
       const Block<const T> out{y + at, how.out()}, of_out{gradient_y + at, how.out()};
@@ -242,6 +243,7 @@ void attend_backward_heads(const Cpu& cpu, const Attention& how, const HeadsOfSa
                                                         gradients.queries(head, first), {queries, how.width, keys}, first_key > 0);
       });
     });
+  }
 }
 
 }  // namespace detail
@@ -277,18 +279,20 @@ template <class T>
 void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<T> x) {
   in_parts(cpu, how.positions, 1, [&](Index begin, Index end) {
     const Index half = how.width / 2;
-    for (Index position = begin; position < end; ++position)
+    for (Index position = begin; position < end; ++position) {
       for (Index i = 0; i < half; ++i) {
         const double angle = rotation.sign() * static_cast<double>(position) * std::pow(rotation.base, rotation.exponent(i, how.width));
         const auto cosine = static_cast<T>(std::cos(angle)), sine = static_cast<T>(std::sin(angle));
-        for (Index row = 0; row < x.rows; ++row)
+        for (Index row = 0; row < x.rows; ++row) {
           for (Index head = 0; head < how.heads + how.key_heads; ++head) {  // the keys lie behind the queries
             T* const pair = x.row(row) + position * how.row() + head * how.width + i;
             const T first = pair[0], second = pair[half];
             pair[0] = first * cosine - second * sine;
             pair[half] = first * sine + second * cosine;
           }
+        }
       }
+    }
   });
 }
 
