@@ -79,8 +79,8 @@ std::vector<T> values(const pdp::data::SafeTensors& file, const std::string& nam
   }
 }
 
-template <class Comm, class Config>
-void train(Comm& world, const Config& config, const Settings& settings) {
+template <class Config>
+void train(pdp::comm::Any& world, const Config& config, const Settings& settings) {
   const pdp::Task task{config.task.model, config.task.loss, pdp::optim::Sgd{.lr = settings.lr}};
   pdp::Trainer trainer{
       world, strategy_of(settings.strategy, settings.model), task, {.global_batch = settings.batch, .input = config.input}};
@@ -145,20 +145,10 @@ Settings parse(int argc, char** argv) {
     if (text->empty()) throw pdp::UsageError{pdp::text(name, " is missing; ", usage)};
   if (settings.model != "lenet" && settings.model != "resnet" && settings.model != "gpt")
     throw pdp::UsageError{pdp::text("--model ", settings.model, " is unknown; use lenet, resnet or gpt")};
+  if (settings.comm != "shm" && settings.comm != "tcp" && settings.comm != "thread")
+    throw pdp::UsageError{pdp::text("--comm ", settings.comm, " is unknown; use shm, tcp or thread")};
   strategy_of(settings.strategy, settings.model);
   return settings;
-}
-
-template <class Comm>
-int run(const pdp::launch::Options& options, const Settings& settings) {
-  return pdp::launch::run<Comm>(options, [&](auto& world) {
-    if (settings.model == "lenet")
-      train(world, bench::lenet(), settings);
-    else if (settings.model == "resnet")
-      train(world, bench::resnet(), settings);
-    else
-      train(world, bench::gpt(), settings);
-  });
 }
 
 }  // namespace
@@ -167,10 +157,21 @@ int main(int argc, char** argv) {
   try {
     if (argc == 2 && std::string_view{argv[1]} == "--help") return std::puts(usage) < 0 ? 1 : 0;
     const Settings settings = parse(argc, argv);
-    if (settings.comm == "shm") return run<pdp::comm::Shm>({.ranks = settings.ranks}, settings);
-    if (settings.comm == "tcp") return run<pdp::comm::Tcp>({.ranks = settings.ranks}, settings);
-    if (settings.comm == "thread") return run<pdp::comm::Shm>({.threads = settings.ranks}, settings);
-    throw pdp::UsageError{pdp::text("--comm ", settings.comm, " is unknown; use shm, tcp or thread")};
+    pdp::launch::Options options;
+    if (settings.comm == "thread") {
+      options.threads = settings.ranks;
+    } else {
+      options.ranks = settings.ranks;
+      options.comm = settings.comm;
+    }
+    return pdp::launch::run<pdp::comm::Shm, pdp::comm::Tcp>(options, [&](pdp::comm::Any& world) {
+      if (settings.model == "lenet")
+        train(world, bench::lenet(), settings);
+      else if (settings.model == "resnet")
+        train(world, bench::resnet(), settings);
+      else
+        train(world, bench::gpt(), settings);
+    });
   } catch (const pdp::UsageError& error) {
     std::fprintf(stderr, "parity: %s\n", error.what());
     return 2;

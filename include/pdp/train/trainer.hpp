@@ -112,8 +112,8 @@ class Trainer {
   /// After each epoch, evaluates the validation set with the metrics, and calls the callbacks of the options. Returns the results of the
   /// epochs. Calls on_step(number of the step, its totals) after each step and on_epoch(Epoch) after each epoch, on every rank. They may
   /// return Next::stop on any rank. Then fit() ends on all ranks: after the next step, or after the epoch. FitOptions::steps ends it after
-  /// a step. A GPU that replays steps as
-  /// graphs gets the next step before the host knows the totals of the last one, except with on_step or NonFinite::stop.
+  /// a step. A GPU that replays steps as graphs gets the next step before the host knows the totals of the last one, except with on_step or
+  /// NonFinite::stop.
   template <data::Dataset Data, class OnEpoch, class OnStep>
   std::vector<Epoch> fit(const Data& data, const FitOptions& fit, OnEpoch&& on_epoch, OnStep&& on_step) {
     static_assert(std::same_as<typename Data::Target, Target>,
