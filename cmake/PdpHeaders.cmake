@@ -417,15 +417,18 @@ set(pdp_headers
     pdp/nn/batch_norm.hpp
     pdp/nn/block.hpp
     pdp/nn/branches.hpp
+    pdp/nn/channel_parallel.hpp
     pdp/nn/column_parallel.hpp
     pdp/nn/concat.hpp
     pdp/nn/conv2d.hpp
     pdp/nn/divided.hpp
+    pdp/nn/division.hpp
     pdp/nn/dropout.hpp
     pdp/nn/elementwise.hpp
     pdp/nn/embedding.hpp
     pdp/nn/exchange.hpp
     pdp/nn/group_norm.hpp
+    pdp/nn/head_parallel_attention.hpp
     pdp/nn/image.hpp
     pdp/nn/initializer.hpp
     pdp/nn/inner_block.hpp
@@ -455,6 +458,7 @@ set(pdp_headers
     pdp/nn/sequential.hpp
     pdp/nn/softmax.hpp
     pdp/nn/source/block.hpp
+    pdp/nn/source/channel_parallel.hpp
     pdp/nn/source/column_parallel.hpp
     pdp/nn/source/concat.hpp
     pdp/nn/source/conv2d.hpp
@@ -475,6 +479,7 @@ set(pdp_headers
     pdp/nn/stage.hpp
     pdp/nn/stage_parameters.hpp
     pdp/nn/sum.hpp
+    pdp/nn/vocabulary_parallel_embedding.hpp
     pdp/optim/adam.hpp
     pdp/optim/add_change.hpp
     pdp/optim/averaged.hpp
@@ -489,7 +494,6 @@ set(pdp_headers
     pdp/optim/source/reduce_on_plateau.hpp
     pdp/optim/source/schedule.hpp
     pdp/pdp.hpp
-    pdp/plan/batch_sums.hpp
     pdp/plan/common_memory.hpp
     pdp/plan/cuts.hpp
     pdp/plan/effects.hpp
@@ -499,6 +503,7 @@ set(pdp_headers
     pdp/plan/layout.hpp
     pdp/plan/liveness.hpp
     pdp/plan/operation.hpp
+    pdp/plan/pauses.hpp
     pdp/plan/plan.hpp
     pdp/plan/schedule.hpp
     pdp/plan/source/common_memory.hpp

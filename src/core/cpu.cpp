@@ -91,8 +91,8 @@ namespace pdp::cpu {
                                          Matrix<const T>, Matrix<T>);                                                                   \
   template void batch_parameter_gradients(const Cpu&, const BatchNormalisation&, Index, double, const StepNumbers*, const T*, const T*, \
                                           const double*, Index, T*, bool);                                                              \
-  template void embed(const Cpu&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>);                                              \
-  template void embed_backward(const Cpu&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>, bool);                               \
+  template void embed(const Cpu&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<T>);                            \
+  template void embed_backward(const Cpu&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<T>, bool);             \
   template void convolve(const Cpu&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                               \
   template void convolve_backward_input(const Cpu&, const Convolution&, const T*, Matrix<const T>, Matrix<T>);                          \
   template void convolve_backward_weight(const Cpu&, const Convolution&, Matrix<const T>, Matrix<const T>, T*, T*, bool);               \

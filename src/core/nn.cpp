@@ -13,6 +13,7 @@
 #include <pdp/nn/multilayer_perceptron.hpp>
 #include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/source/block.hpp>
+#include <pdp/nn/source/channel_parallel.hpp>
 #include <pdp/nn/source/column_parallel.hpp>
 #include <pdp/nn/source/concat.hpp>
 #include <pdp/nn/source/conv2d.hpp>

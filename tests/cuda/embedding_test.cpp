@@ -36,24 +36,25 @@ std::vector<std::int32_t> tokens(Index count, Index vocabulary) {
 
 /// Compares both operations with those of a CPU. The last value of each result is a guard, which must stay as it is.
 template <class T>
-void check(const pdp::cuda::Device& device, Index count, Index vocabulary, Index width) {
-  CAPTURE(count, vocabulary, width);
-  const auto which = tokens(count, vocabulary);
+void check(const pdp::cuda::Device& device, Index count, Index vocabulary, Index width, Index first = 0, Index all = 0) {
+  CAPTURE(count, vocabulary, width, first, all);
+  const pdp::TokenRows rows{first, all == 0 ? vocabulary : all};
+  const auto which = tokens(count, rows.vocabulary);
   const auto weight = exact<T>(vocabulary * width, 1), gradient_y = exact<T>(count * width, 2);
   const Copy<std::int32_t> which_there{device, which};
   const Copy<T> weight_there{device, rounded<T>(weight)}, gradient_there{device, rounded<T>(gradient_y)};
   auto y = exact<T>(count * width + 1, 3);
   Copy<T> y_there{device, rounded<T>(y)};
-  embed(Cpu{}, Matrix<const std::int32_t>{which.data(), 1, count}, Matrix<const float>{weight.data(), vocabulary, width},
+  embed(Cpu{}, Matrix<const std::int32_t>{which.data(), 1, count}, rows, Matrix<const float>{weight.data(), vocabulary, width},
         Matrix<float>{y.data(), 1, count * width});
-  embed(device, which_there.matrix(1, count), weight_there.matrix(vocabulary, width), y_there.matrix(1, count * width));
+  embed(device, which_there.matrix(1, count), rows, weight_there.matrix(vocabulary, width), y_there.matrix(1, count * width));
   CHECK(widened(y_there.values()) == y);
   for (const bool accumulate : {false, true}) {
     auto gradient = support::normal(vocabulary * width + 1, 4);
     Copy<float> there{device, gradient};
-    embed_backward(Cpu{}, Matrix<const std::int32_t>{which.data(), 1, count}, Matrix<const float>{gradient_y.data(), 1, count * width},
-                   Matrix<float>{gradient.data(), vocabulary, width}, accumulate);
-    embed_backward(device, which_there.matrix(1, count), gradient_there.matrix(1, count * width), there.matrix(vocabulary, width),
+    embed_backward(Cpu{}, Matrix<const std::int32_t>{which.data(), 1, count}, rows,
+                   Matrix<const float>{gradient_y.data(), 1, count * width}, Matrix<float>{gradient.data(), vocabulary, width}, accumulate);
+    embed_backward(device, which_there.matrix(1, count), rows, gradient_there.matrix(1, count * width), there.matrix(vocabulary, width),
                    accumulate);
     CHECK(there.values() == gradient);  // the rows are added in the same order
   }
@@ -69,6 +70,7 @@ TEST_CASE("A GPU embeds tokens as a CPU does", "[cuda][embedding]") {
   check<BFloat16>(*device, 37, 5, 7);
   check<Float16>(*device, 37, 5, 7);
   check<float>(*device, 0, 3, 4);
+  check<float>(*device, 90, 4, 7, 8, 12);  // a part of a table
 }
 
 TEST_CASE("A token without a row becomes NaN on a GPU", "[cuda][embedding]") {
@@ -77,13 +79,13 @@ TEST_CASE("A token without a row becomes NaN on a GPU", "[cuda][embedding]") {
   const Copy<std::int32_t> which{*device, {1, 3, -1, 0}};
   const Copy<float> weight{*device, {1, 2, 3}}, gradient_y{*device, {1, 1, 1, 1}};
   Copy<float> y{*device, {0, 0, 0, 0}}, gradient{*device, {0, 0, 0}};
-  embed(*device, which.matrix(1, 4), weight.matrix(3, 1), y.matrix(1, 4));
+  embed(*device, which.matrix(1, 4), {0, 3}, weight.matrix(3, 1), y.matrix(1, 4));
   const std::vector<float> found = y.values();
   CHECK(found[0] == 2);
   CHECK(std::isnan(found[1]));
   CHECK(std::isnan(found[2]));
   CHECK(found[3] == 1);
-  embed_backward(*device, which.matrix(1, 4), gradient_y.matrix(1, 4), gradient.matrix(3, 1), false);
+  embed_backward(*device, which.matrix(1, 4), {0, 3}, gradient_y.matrix(1, 4), gradient.matrix(3, 1), false);
   CHECK(gradient.values() == std::vector<float>{1, 1, 0});
 }
 

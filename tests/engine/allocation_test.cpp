@@ -40,9 +40,13 @@ const pdp::nn::Sequential wide_model{pdp::nn::Linear{784, 64},
                                      pdp::nn::Linear{64, 10}};
 const pdp::Task wide{wide_model, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 const pdp::Task convolutional{
-    pdp::nn::Sequential{pdp::nn::Conv2d{1, 4, 5, {.stride = 2}}, pdp::nn::GroupNorm{2, 4}, pdp::nn::MaxPool2d{2},
-                        pdp::nn::Sum{pdp::nn::Conv2d{4, 8, 3, {.padding = 1, .groups = 2}}, pdp::nn::Conv2d{4, 8, 1}}, pdp::nn::Flatten{},
-                        pdp::nn::Linear{8 * 6 * 6, 10}},
+    pdp::nn::Sequential{
+        pdp::nn::Conv2d{1, 4, 5, {.stride = 2}}, pdp::nn::GroupNorm{2, 4}, pdp::nn::MaxPool2d{2},
+        pdp::nn::Sum{pdp::nn::Conv2d{4, 8, 3, {.padding = 1, .groups = 2}}, pdp::nn::Conv2d{4, 8, 1}},
+        pdp::nn::Residual{pdp::nn::Sequential{pdp::nn::Conv2d{8, 4, 1},
+                                              pdp::nn::Residual{pdp::nn::Sequential{pdp::nn::Conv2d{4, 4, 1}, pdp::nn::Conv2d{4, 4, 1}}},
+                                              pdp::nn::Conv2d{4, 8, 1}}},
+        pdp::nn::Flatten{}, pdp::nn::Linear{8 * 6 * 6, 10}},
     pdp::loss::CrossEntropy{}, pdp::optim::AdamW{}};
 const pdp::Task grouped{wide_model, pdp::loss::CrossEntropy{},
                         pdp::optim::Grouped{pdp::optim::AdamW{}, pdp::optim::no_decay_on_biases_and_norms}};
@@ -143,6 +147,7 @@ TEST_CASE("Trainer::fit allocates nothing for convolutions, pooling and branches
   };
   CHECK(allocations_with_convolutions(strategy::DataParallel{.accumulate = 2}, 2, pdp::Float32{}) == 0);
   CHECK(allocations_with_convolutions(strategy::Zero{.stage = 3}, 2, pdp::Float64{}) == 0);
+  CHECK(allocations_with_convolutions(strategy::TensorParallel{.accumulate = 2}, 2, pdp::Float32{}) == 0);
 }
 
 TEST_CASE("Trainer::fit allocates nothing after the first four steps", "[parallel][allocation]") {

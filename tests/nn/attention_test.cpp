@@ -34,7 +34,8 @@ Reference reference(const Attention& how, Index rows, const std::vector<T>& x, c
   for (Index row = 0; row < rows; ++row)
     for (Index p = 0; p < positions; ++p)
       for (Index head = 0; head < how.heads; ++head) {
-        const Index shared = head / (how.heads / how.key_heads), q = how.query(head), k = how.key(shared), v = how.value(shared);
+        const Index shared = head / (how.heads / how.key_heads), q = how.query(head), k = how.key(shared), v = how.value(shared),
+                    o = how.output(head);
         std::vector<double> weight, of_weight;
         double sum = 0, mean = 0;
         for (Index key = 0; key < (how.causal ? p + 1 : positions); ++key) {
@@ -49,8 +50,8 @@ Reference reference(const Attention& how, Index rows, const std::vector<T>& x, c
           weight[pdp::as_size(key)] /= sum;
           double gradient = 0;
           for (Index i = 0; i < how.width; ++i) {
-            const auto value = static_cast<double>(x[in(row, key, v + i)]), of_y = static_cast<double>(gradient_y[out(row, p, q + i)]);
-            found.y[out(row, p, q + i)] += weight[pdp::as_size(key)] * value;
+            const auto value = static_cast<double>(x[in(row, key, v + i)]), of_y = static_cast<double>(gradient_y[out(row, p, o + i)]);
+            found.y[out(row, p, o + i)] += weight[pdp::as_size(key)] * value;
             found.gradient_x[in(row, key, v + i)] += weight[pdp::as_size(key)] * of_y;
             gradient += of_y * value;
           }

@@ -21,7 +21,7 @@
 namespace embedding_test {
 
 namespace nn = pdp::nn;
-using pdp::Index, pdp::Matrix, pdp::Shape;
+using pdp::Index, pdp::Matrix, pdp::Shape, pdp::TokenRows;
 using pdp::cpu::Cpu;
 
 namespace {
@@ -32,29 +32,31 @@ std::vector<std::int32_t> tokens(Index count, Index vocabulary) {
   return all;
 }
 
-/// Compares embed and embed_backward with loops over single numbers.
+/// Compares embed and embed_backward with loops over single numbers, for a table of `own` of the rows.
 template <class T>
-void check(Index count, Index vocabulary, Index width, bool accumulate) {
-  CAPTURE(count, vocabulary, width, accumulate);
-  const auto which = tokens(count, vocabulary);
-  const auto weight = support::normal<T>(vocabulary * width, 1), gradient_y = support::normal<T>(count * width, 2),
-             before = support::normal<T>(vocabulary * width, 3);
+void check(Index count, const TokenRows& rows, Index own, Index width, bool accumulate) {
+  CAPTURE(count, rows.first, rows.vocabulary, own, width, accumulate);
+  const auto which = tokens(count, rows.vocabulary);
+  const auto weight = support::normal<T>(own * width, 1), gradient_y = support::normal<T>(count * width, 2),
+             before = support::normal<T>(own * width, 3);
   std::vector<T> y, gradient = before;
   if (!accumulate) gradient.assign(gradient.size(), T{});
   for (Index i = 0; i < count; ++i)
     for (Index column = 0; column < width; ++column) {
-      const auto at = pdp::as_size(which[pdp::as_size(i)] * width + column);
-      y.push_back(weight[at]);
-      gradient[at] += gradient_y[pdp::as_size(i * width + column)];
+      const Index row = which[pdp::as_size(i)] - rows.first;
+      const bool is_own = row >= 0 && row < own;
+      const auto at = pdp::as_size((is_own ? row : 0) * width + column);
+      y.push_back(is_own ? weight[at] : T{});
+      if (is_own) gradient[at] += gradient_y[pdp::as_size(i * width + column)];
     }
   const Matrix<const std::int32_t> given{which.data(), 1, count};
   for (const pdp::cpu::Simd registers : support::registers())
     for (const int threads : {1, 3}) {
       const Cpu cpu{.threads = threads, .registers = registers};
       std::vector<T> found(y.size(), T{99}), of_weight = before;
-      embed(cpu, given, Matrix<const T>{weight.data(), vocabulary, width}, Matrix<T>{found.data(), 1, count * width});
+      embed(cpu, given, rows, Matrix<const T>{weight.data(), own, width}, Matrix<T>{found.data(), 1, count * width});
       CHECK(found == y);
-      embed_backward(cpu, given, Matrix<const T>{gradient_y.data(), 1, count * width}, Matrix<T>{of_weight.data(), vocabulary, width},
+      embed_backward(cpu, given, rows, Matrix<const T>{gradient_y.data(), 1, count * width}, Matrix<T>{of_weight.data(), own, width},
                      accumulate);
       CHECK(of_weight == gradient);
     }
@@ -81,10 +83,12 @@ static_assert(nn::LayerOn<OneHot, Cpu, float> && nn::takes_tokens<OneHot>);
 TEST_CASE("Embedding copies and adds up the rows of its tokens", "[nn][embedding]") {
   for (const bool accumulate : {false, true})
     for (const Index width : {1, 7, 16, 100}) {
-      check<float>(0, 5, width, accumulate);
-      check<float>(1, 1, width, accumulate);
-      check<double>(37, 11, width, accumulate);
-      check<float>(5000, 13, width, accumulate);
+      check<float>(0, {0, 5}, 5, width, accumulate);
+      check<float>(1, {0, 1}, 1, width, accumulate);
+      check<double>(37, {0, 11}, 11, width, accumulate);
+      check<float>(5000, {0, 13}, 13, width, accumulate);
+      check<float>(70, {4, 12}, 4, width, accumulate);  // a part of a table
+      check<double>(70, {9, 12}, 3, width, accumulate);
     }
 }
 

@@ -206,28 +206,31 @@ TEST_CASE("Verification finds sums over the batch that are missing, early, doubl
   const auto first = [](Instructions& list, Op op) {
     return std::ranges::find_if(list, [op](const Instruction& i) { return i.op == op; });
   };
-  refuse("runs a layer before its sums are added up over the batch",
-         [&](Instructions& list) { list.erase(first(list, Op::sum_over_batch)); });
-  refuse("adds up sums that are not computed", [&](Instructions& list) { list.erase(first(list, Op::forward_to_sums)); });
-  refuse("adds up sums that are not computed", [&](Instructions& list) { list.erase(first(list, Op::backward_to_sums)); });
+  refuse("runs a layer before its sums are added up over the ranks",
+         [&](Instructions& list) { list.erase(first(list, Op::sum_in_pause)); });
+  refuse("adds up sums that are not computed", [&](Instructions& list) { list.erase(first(list, Op::forward_to_pause)); });
+  refuse("adds up sums that are not computed", [&](Instructions& list) { list.erase(first(list, Op::backward_to_pause)); });
   refuse("is computed twice",
-         [&](Instructions& list) { list.insert(first(list, Op::forward_to_sums), *first(list, Op::forward_to_sums)); });
+         [&](Instructions& list) { list.insert(first(list, Op::forward_to_pause), *first(list, Op::forward_to_pause)); });
   refuse("adds up sums that are not computed",
-         [&](Instructions& list) { list.insert(first(list, Op::sum_over_batch), *first(list, Op::sum_over_batch)); });
-  refuse("names a pause that the layer does not have", [&](Instructions& list) { first(list, Op::forward_to_sums)->pause = 7; });
-  refuse("names a pause that the layer does not have", [&](Instructions& list) { first(list, Op::sum_over_batch)->first = 1; });
+         [&](Instructions& list) { list.insert(first(list, Op::sum_in_pause), *first(list, Op::sum_in_pause)); });
+  refuse("names a pause that the layer does not have", [&](Instructions& list) { first(list, Op::forward_to_pause)->pause = 7; });
+  refuse("names a pause that the layer does not have", [&](Instructions& list) { first(list, Op::sum_in_pause)->first = 1; });
   refuse("comes while forward of the layer is not complete", [&](Instructions& list) {
-    const Instruction again = *first(list, Op::forward_to_sums);
+    const Instruction again = *first(list, Op::forward_to_pause);
     list.insert(first(list, Op::loss), again);
   });
   refuse("which are its gradients", [&](Instructions& list) {
     std::erase_if(list, [](const Instruction& i) {
-      const bool is_sum = i.op == Op::backward_to_sums || (i.op == Op::sum_over_batch && i.tensor == pdp::plan::Tensor::gradient);
+      const bool is_sum = i.op == Op::backward_to_pause || (i.op == Op::sum_in_pause && i.tensor == pdp::plan::Tensor::gradient);
       return i.first == 0 && (is_sum || i.op == Op::backward_input);
     });
   });
+  std::vector<Plan> evaluating = sound;
+  evaluating[0].evaluate.insert(evaluating[0].evaluate.begin(), to_pause(Op::forward_to_pause, 0, 0, 0));
+  CHECK_THAT(explain(verify(outline, evaluating), evaluating), Contains("pauses in an evaluation, in which the layer adds up nothing"));
   std::vector<Plan> one_sided = sound;
-  one_sided[1].step.erase(first(one_sided[1].step, Op::sum_over_batch));
+  one_sided[1].step.erase(first(one_sided[1].step, Op::sum_in_pause));
   CHECK_FALSE(verify(outline, one_sided));
 }
 

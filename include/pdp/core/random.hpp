@@ -96,17 +96,36 @@ constexpr T uniform_between(Key key, double bound, Index element) {
   return static_cast<T>(bound) * (2 * uniform<T>(key, element) - 1);
 }
 
+/// An order of columns. In memory there are `groups` groups, one after another: `leading` columns, `width` columns of a second kind, and
+/// `width` of a third. In a stream, the columns of the first kind of all groups come first, then those of the second, then those of the
+/// third. If `groups` is 0, the order is that of memory.
+struct GroupedColumns {
+  Index groups = 0, leading = 0, width = 0;
+
+  /// Returns the number in the stream of a column in memory.
+  [[nodiscard]] constexpr Index operator()(Index column) const {
+    if (groups == 0) return column;
+    const Index of_group = leading + 2 * width, group = column / of_group, in_group = column % of_group;
+    if (in_group < leading) return group * leading + in_group;
+    const Index kind = (in_group - leading) / width;  // 0: the second, 1: the third
+    return groups * (leading + kind * width) + group * width + (in_group - leading) % width;
+  }
+  friend constexpr bool operator==(const GroupedColumns&, const GroupedColumns&) = default;
+};
+
 /// Maps the index of a value in memory to its element number in a stream. The values lie on a grid, row by row with `cols` values a row (0:
-/// one row). Index 0 is position `first` of the grid. The grid's first element has number `begin`; `row_step` and `col_step` are the
-/// distances between rows and between columns.
+/// one row). Index 0 is position `first` of the grid. The grid's first row begins at number `begin`; its first column is column `left` of
+/// the stream's; `row_step` and `col_step` are the distances between rows and between columns.
 struct Elements {
   Index first = 0, cols = 0;
   Index begin = 0, row_step = 0, col_step = 1;
+  Index left = 0;
+  GroupedColumns order{};
 
   [[nodiscard]] constexpr Index operator[](Index index) const {
     const Index at = first + index;
-    if (cols == 0) return begin + at;
-    return begin + at / cols * row_step + at % cols * col_step;
+    if (cols == 0) return begin + order(left + at);
+    return begin + at / cols * row_step + order(left + at % cols) * col_step;
   }
 };
 

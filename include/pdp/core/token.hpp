@@ -29,6 +29,13 @@ class TokenError : public ConfigError {
   Index vocabulary_;
 };
 
+/// The tokens whose vectors are the rows of a table: those from `first` on, of `vocabulary` tokens. A rank of a tensor-parallel group has
+/// some of the rows of a whole table.
+struct TokenRows {
+  Index first = 0;
+  Index vocabulary = 0;
+};
+
 /// Returns whether a model with `vocabulary` tokens has this one.
 constexpr bool is_token(std::int32_t token, Index vocabulary) { return token >= 0 && token < vocabulary; }
 

@@ -16,6 +16,7 @@
 #include <pdp/core/pooling.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/step_state.hpp>
+#include <pdp/core/token.hpp>
 #include <pdp/cuda/handle.hpp>
 
 /// The operations that core/device.hpp requires of a device. The comments of the same operations for a CPU, in pdp/cpu/, say what each
@@ -89,9 +90,9 @@ void batch_parameter_gradients(const Device& device, const BatchNormalisation& h
                                const T* mean, const T* variance, const double* sums, Index block, Accumulated<T>* gradient,
                                bool accumulate);
 template <Computed T>
-void embed(const Device& device, Matrix<const std::int32_t> tokens, Matrix<const T> weight, Matrix<T> y);
+void embed(const Device& device, Matrix<const std::int32_t> tokens, const TokenRows& rows, Matrix<const T> weight, Matrix<T> y);
 template <Computed T>
-void embed_backward(const Device& device, Matrix<const std::int32_t> tokens, Matrix<const T> gradient_y,
+void embed_backward(const Device& device, Matrix<const std::int32_t> tokens, const TokenRows& rows, Matrix<const T> gradient_y,
                     Matrix<Accumulated<T>> gradient_weight, bool accumulate);
 template <Computed T>
 void convolve(const Device& device, const Convolution& how, Matrix<const T> x, const T* weight, const T* bias, Matrix<T> y);

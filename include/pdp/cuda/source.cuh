@@ -244,8 +244,8 @@ namespace pdp::cuda {
                                          Matrix<const T>, Matrix<T>);                                                                      \
   template void batch_parameter_gradients(const Device&, const BatchNormalisation&, Index, double, const StepNumbers*, const T*, const T*, \
                                           const double*, Index, float*, bool);                                                             \
-  template void embed(const Device&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<T>);                                              \
-  template void embed_backward(const Device&, Matrix<const std::int32_t>, Matrix<const T>, Matrix<float>, bool);                           \
+  template void embed(const Device&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<T>);                            \
+  template void embed_backward(const Device&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<float>, bool);         \
   template void normalise(const Device&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \
   template void normalise_backward_input(const Device&, const GroupNormalisation&, Matrix<const T>, const T*, Matrix<const T>, Matrix<T>); \
   template void normalise_backward_weight(const Device&, const GroupNormalisation&, Matrix<const T>, Matrix<const T>, float*, float*,      \

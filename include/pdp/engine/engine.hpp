@@ -174,7 +174,7 @@ class Engine {
         rows_.ask(host_calls(), groups_.world().size(), plan_.share.index);
       }
     }
-    if constexpr (Worker::pauses) worker_.check_batch_of(rows_.global());
+    if constexpr (Worker::sums_over_batch) worker_.check_batch_of(rows_.global());
     const bool together = step_.has_calls && !trace_.is_on() && graphs_.admits(rows_.split(), batch.x.rows);
     if constexpr (comm::HasDeviceBuffers<C>)
       if (step_.has_calls) graphs_.wait_for_room(rows_.split(), together, [&] { return worker_.begins_at_once(batch); });

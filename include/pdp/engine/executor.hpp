@@ -75,8 +75,8 @@ class Executor {
         worker_.set_global_rows(rows_.global());
         break;
       case plan::Op::loss:
-      case plan::Op::forward_to_sums:
-      case plan::Op::backward_to_sums:
+      case plan::Op::forward_to_pause:
+      case plan::Op::backward_to_pause:
         worker_.run(i);
         break;
       case plan::Op::forward:
@@ -103,8 +103,8 @@ class Executor {
       case plan::Op::sum_wait:
         wait(messages_[program.message_of[at]]);
         break;
-      case plan::Op::sum_over_batch:
-        if constexpr (W::pauses) wait(start_all_reduce(group, worker_.device(), worker_.batch_sums(i)));
+      case plan::Op::sum_in_pause:
+        if constexpr (W::pauses) worker_.visit_sums(i, [&](auto values) { wait(start_all_reduce(group, worker_.device(), values)); });
         break;
       case plan::Op::share_loss:
         worker_.run(i);

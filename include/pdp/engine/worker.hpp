@@ -43,7 +43,8 @@ class Worker {
   using Slot = nn::Slot<T>;
   using Stage = nn::Stage<Model, D, T>;
   static constexpr bool pauses = nn::any_pauses<nn::LeafTypes<Model>>;
-  static constexpr bool numbers_rows = pauses || nn::any_uses_row_numbers<nn::LeafTypes<Model>> || uses_row_numbers<Loss>;
+  static constexpr bool sums_over_batch = nn::any_sums_over_batch<nn::LeafTypes<Model>>;
+  static constexpr bool numbers_rows = sums_over_batch || nn::any_uses_row_numbers<nn::LeafTypes<Model>> || uses_row_numbers<Loss>;
   static_assert(
       Device<D, T>,
       "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");
@@ -125,10 +126,10 @@ class Worker {
         return stage_.backward_input(slot(i), i.first, i.last);
       case plan::Op::backward_weight:
         return stage_.backward_weight(slot(i), i.first, i.last, i.accumulate);
-      case plan::Op::forward_to_sums:
-        return stage_.forward_to_sums(slot(i), i.first, i.pause);
-      case plan::Op::backward_to_sums:
-        return stage_.backward_to_sums(slot(i), i.first, i.pause);
+      case plan::Op::forward_to_pause:
+        return stage_.forward_to_pause(slot(i), i.first, i.pause);
+      case plan::Op::backward_to_pause:
+        return stage_.backward_to_pause(slot(i), i.first, i.pause);
       default:
         break;
     }
@@ -200,9 +201,9 @@ class Worker {
   [[nodiscard]] std::span<T> boundary(const plan::Instruction& i) {
     return (i.tensor == plan::Tensor::activation ? stage_.activation(slot(i), i.first) : stage_.gradient(slot(i), i.first)).values();
   }
-  /// Returns the numbers of sum_over_batch.
-  [[nodiscard]] std::span<double> batch_sums(const plan::Instruction& i) {
-    return stage_.sums(slot(i), i.first, i.pause, i.tensor == plan::Tensor::gradient);
+  template <class Visit>
+  void visit_sums(const plan::Instruction& i, Visit&& visit) {
+    stage_.visit_sums(slot(i), i.first, i.pause, i.tensor == plan::Tensor::gradient, visit);
   }
   /// Throws ConfigError if a layer adds up over a batch in which it has a single value. `rows`: those of the loss, of all ranks.
   void check_batch_of(const RowTotals& rows) const { check_sums(stage_.outline(), rows.all() / loss_.rows_of_sample()); }

@@ -3,12 +3,14 @@
 /// All layers, containers of layers and initial values.
 #include <pdp/nn/activations.hpp>
 #include <pdp/nn/batch_norm.hpp>
+#include <pdp/nn/channel_parallel.hpp>
 #include <pdp/nn/column_parallel.hpp>
 #include <pdp/nn/concat.hpp>
 #include <pdp/nn/conv2d.hpp>
 #include <pdp/nn/dropout.hpp>
 #include <pdp/nn/embedding.hpp>
 #include <pdp/nn/group_norm.hpp>
+#include <pdp/nn/head_parallel_attention.hpp>
 #include <pdp/nn/layer_norm.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/multi_head_attention.hpp>
@@ -23,3 +25,4 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/nn/softmax.hpp>
 #include <pdp/nn/sum.hpp>
+#include <pdp/nn/vocabulary_parallel_embedding.hpp>

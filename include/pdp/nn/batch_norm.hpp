@@ -50,16 +50,17 @@ struct BatchNorm {
 
   [[nodiscard]] constexpr Index pauses() const { return 1; }
   [[nodiscard]] constexpr Index batch_sums() const { return how(Shape{}).all_sums(); }
-  [[nodiscard]] constexpr SumRange sums_of_pause(Index, bool backward) const {
+  [[nodiscard]] constexpr PauseSum sums_of_pause(const Shape&, Index, bool backward) const {
     const BatchNormalisation of = how(Shape{});
-    return backward ? SumRange{of.forward_sums(), of.backward_sums()} : SumRange{0, of.forward_sums()};
+    return backward ? PauseSum{SummedOver::batch, of.forward_sums(), of.backward_sums()}
+                    : PauseSum{SummedOver::batch, 0, of.forward_sums()};
   }
   [[nodiscard]] constexpr Index batch_values(const Shape& input) const { return how(input).positions; }
   [[nodiscard]] constexpr bool pauses_in_micro_batches() const { return per_micro_batch; }
 
   template <class D, class T>
   void forward_part(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T>, T*, Index) const {
-    batch_statistics(device, how(state.input), x, mean(state), state.batch_sums);
+    if (state.pass.is_training) batch_statistics(device, how(state.input), x, mean(state), state.batch_sums);
   }
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*) const {

@@ -31,6 +31,12 @@ concept Container = std::copyable<C> && requires(const C& container) {
 template <class B>
 concept Block = Layer<B> || Container<B>;
 
+namespace detail {
+/// Whether the layers of a block have numbers in the paths of their parameters.
+template <class B>
+constexpr bool names_children = Container<B>;
+}  // namespace detail
+
 /// Returns the number of leaves; 1 for a layer.
 template <Block B>
 constexpr Index leaves(const B& block) {
@@ -108,11 +114,22 @@ constexpr bool first_takes_tokens<TypeList<First, More...>> = takes_tokens<First
 template <class Model, class T>
 using SampleOf = std::conditional_t<detail::first_takes_tokens<LeafTypes<std::remove_const_t<Model>>>, std::int32_t, T>;
 
-/// Whether a TypeList holds a view (see is_view).
+/// Whether a layer is an exchange of tensor parallelism (see nn/exchange.hpp).
+template <class L>
+constexpr bool is_exchange = requires {
+  L::exchange;
+};
+
+/// Whether a TypeList holds a view (see is_view) that changes the shape.
 template <class List>
-constexpr bool any_is_view = false;
+constexpr bool any_reshapes = false;
 template <class... L>
-constexpr bool any_is_view<TypeList<L...>> = (is_view<L> || ...);
+constexpr bool any_reshapes<TypeList<L...>> = ((is_view<L> && !is_exchange<L>) || ...);
+/// Whether a TypeList holds an exchange.
+template <class List>
+constexpr bool any_is_exchange = false;
+template <class... L>
+constexpr bool any_is_exchange<TypeList<L...>> = (is_exchange<L> || ...);
 
 /// Whether a TypeList holds a layer that takes tokens.
 template <class List>

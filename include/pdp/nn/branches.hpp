@@ -20,15 +20,16 @@ class Branches {
   static_assert((is_or_resembles_block<B> && ...),
                 "pdp: every argument of nn::Sum and nn::Concat must be a layer or a container of layers");
   static_assert(
-      !any_is_placed<LeafTypes<B...>>,
-      "pdp: tensor-parallel layers cannot be inside nn::Sum or nn::Concat: schedules treat these as one layer, which exchanges no "
-      "messages");
-  static_assert(!any_is_view<LeafTypes<B...>>,
+      (begins_and_ends_in_full<B>() && ...),
+      "pdp: each block of an nn::Sum or nn::Concat must take its input in full on each rank of a tensor-parallel group and give its "
+      "output so: begin with nn::Replicate before ColumnParallel, and end with nn::AllReduce behind RowParallel");
+  static_assert(!any_reshapes<LeafTypes<B...>>,
                 "pdp: nn::Flatten and nn::Reshape cannot be inside nn::Sum or nn::Concat; put them before or behind");
 
  public:
   using Inner = LeafTypes<B...>;
   static constexpr bool uses_row_numbers = any_uses_row_numbers<Inner>;
+  static constexpr bool sums_over_batch = any_sums_over_batch<Inner>;
 
   constexpr explicit Branches(B... blocks) : blocks_{InnerBlock<B>{std::move(blocks)}...} {
     each([](const auto& block, Index) { check_widths(block.flow(Shape{})); });
@@ -38,6 +39,12 @@ class Branches {
   template <class Visit>
   constexpr void for_each_block(Visit&& visit) const {
     each([&](const auto& block, Index) { visit(block.block()); });
+  }
+
+  /// Returns make(map(block)...).
+  template <class Make, class Map>
+  [[nodiscard]] constexpr auto with_blocks(Make&& make, Map&& map) const {
+    return std::apply([&](const auto&... block) { return std::apply(make, std::tuple{map(block.block())...}); }, blocks_);
   }
 
   [[nodiscard]] constexpr Index input_elements() const {
@@ -61,23 +68,43 @@ class Branches {
     each([&](const auto& block, Index) { total += block.products(input); });
     return total;
   }
-  [[nodiscard]] constexpr Index pauses() const requires any_pauses<Inner> { return all_pauses(); }
+  [[nodiscard]] constexpr Index pauses() const requires any_pauses_inside<Inner> { return all_pauses(); }
   [[nodiscard]] constexpr Index batch_sums() const {
     Index total = 0;
     each([&](const auto& block, Index) { total += block.batch_sums(); });
     return total;
   }
   /// The blocks pause one after another, in forward and in backward.
-  [[nodiscard]] constexpr SumRange sums_of_pause(Index pause, bool backward) const {
-    SumRange found{};
+  [[nodiscard]] constexpr PauseSum sums_of_pause(const Shape& input, Index pause, bool backward) const {
+    PauseSum found{};
     Index first = 0;
     each([&](const auto& block, Index) {
       if (0 <= pause && pause < block.pauses()) {
-        found = block.sums_of_pause(pause, backward);
+        found = block.sums_of_pause(input, pause, backward);
         found.first += first;
       }
       pause -= block.pauses();
       first += block.batch_sums();
+    });
+    return found;
+  }
+  [[nodiscard]] constexpr bool exchanges() const requires any_exchanges_inside<Inner> { return inner_part().count > 1; }
+  [[nodiscard]] constexpr Part inner_part() const {
+    Part found{};
+    each([&](const auto& block, Index) {
+      if (const Part own = block.inner_part(); own.count > 1) found = own;
+    });
+    return found;
+  }
+  template <class T>
+  [[nodiscard]] Matrix<T> exchanged(const Shape& input, Index rows, Matrix<T> gradient_x, T* saved, Index pause, bool backward) const {
+    const Matrix<T> term = term_of(input, rows, saved);
+    Matrix<T> found;
+    each([&](const auto& block, Index number) {
+      if (0 <= pause && pause < block.pauses())
+        found = block.exchanged(input, rows, number == 0 ? gradient_x : term, saved, pause, backward);
+      pause -= block.pauses();
+      saved += block.saved_elements(input) * rows;
     });
     return found;
   }
@@ -140,7 +167,7 @@ class Branches {
   template <class Inner, class D, class T>
   Matrix<const T> rest_of_forward(const InnerBlock<Inner>& block, Index number, const D& device, const State<T>& own, Matrix<const T> x,
                                   T* memory) const {
-    if (!own.pass.is_training) return block.forward(device, own, x, memory);
+    if (!own.pass.is_training && inner_part().count == 1) return block.forward(device, own, x, memory);
     Index before = 0;
     each([&](const auto& other, Index of) { before += of < number ? other.pauses() : 0; });
     return block.forward_part(device, own, x, memory, all_pauses() - before);
@@ -150,7 +177,7 @@ class Branches {
   template <class D, class T, class Gradient>
   void backward_branches(const D& device, const State<T>& state, const Shape& input, Matrix<const T> x, Matrix<T> gradient_x, T* saved,
                          Index part, Gradient&& gradient) const {
-    const Matrix<T> term{saved + of_blocks(input) * x.rows, x.rows, x.cols};
+    const Matrix<T> term = term_of(input, x.rows, saved);
     with_memory(state, input, x.rows, saved, [&](const auto& block, Index number, const State<T>& own, T* memory) {
       const Index pauses = block.pauses();
       const Matrix<const T> of_output = gradient(block, number, memory);
@@ -161,6 +188,11 @@ class Branches {
   }
 
  private:
+  /// Returns the memory for the gradient of x of one block.
+  template <class T>
+  [[nodiscard]] Matrix<T> term_of(const Shape& input, Index rows, T* saved) const {
+    return {saved + of_blocks(input) * rows, rows, input.elements()};
+  }
   [[nodiscard]] constexpr Index of_blocks(const Shape& input) const {
     Index elements = 0;
     each([&](const auto& block, Index) { elements += block.saved_elements(input); });

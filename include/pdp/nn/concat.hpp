@@ -39,6 +39,11 @@ class Concat : public detail::Branches<B...> {
     static_cast<void>(output(Shape{}));
   }
 
+  /// Returns the same of the blocks that map(block) returns for each of them.
+  template <class Map>
+  [[nodiscard]] constexpr auto with_blocks(Map&& map) const {
+    return Base::with_blocks([this](auto... mapped) { return Concat<decltype(mapped)...>{joined_, std::move(mapped)...}; }, map);
+  }
   [[nodiscard]] constexpr Shape output(const Shape& input) const {
     Shape joined{};
     this->each([&](const auto& block, Index number) {

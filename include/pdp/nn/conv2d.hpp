@@ -82,7 +82,7 @@ class Conv2d {
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T*) const {
-    convolve(device, convolution(state.input), x, state.value, options_.bias ? state.value + weight_elements() : nullptr, y);
+    forward(device, state, x, y, options_.bias);
   }
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T>, Matrix<const T>, Matrix<const T> gradient_y,
@@ -93,6 +93,12 @@ class Conv2d {
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y, T*) const {
     convolve_backward_weight(device, convolution(state.input), x, gradient_y, state.gradient,
                              options_.bias ? state.gradient + weight_elements() : nullptr, state.accumulate);
+  }
+
+ protected:
+  template <class D, class T>
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, bool adds_bias) const {
+    convolve(device, convolution(state.input), x, state.value, adds_bias ? state.value + weight_elements() : nullptr, y);
   }
 
  private:

@@ -1,20 +1,13 @@
 #pragma once
 
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
-#include <pdp/nn/exchange.hpp>
-#include <pdp/nn/linear.hpp>
-#include <pdp/nn/row_parallel.hpp>
+#include <pdp/nn/division.hpp>
+#include <pdp/nn/layers.hpp>
 
 namespace pdp::nn {
-
-/// Whether the last layer of a model may be divided by its outputs, so that each rank has some classes. The loss must support that
-/// (loss::ShardedLoss).
-enum class Output { whole, may_be_sharded };
 
 namespace detail {
 
@@ -22,104 +15,135 @@ namespace detail {
 [[noreturn]] void a_model_has_no_such_part(Part part);
 [[noreturn]] void a_model_has_nothing_to_divide();
 
+template <class Model, bool chooses>
+constexpr bool names_children<Divided<Model, chooses>> = names_children<Model>;
+
 }  // namespace detail
 
 /// A rank's part of a model that is divided over a tensor-parallel group. If the model holds layers of tensor parallelism, these define the
-/// division. Otherwise it is divided as in Shoeybi et al., "Megatron-LM", arXiv:1909.08053: of two Linear layers with only elementwise ones
-/// between them, the first is divided by its outputs and the second by its inputs. So two layers need one sum in forward and one in
-/// backward. Other layers stay whole. Parameters keep their names and initial values.
+/// division. Otherwise it is divided as in Shoeybi et al., "Megatron-LM", arXiv:1909.08053:
 ///
-/// If there is only one part, it is the unchanged model. Throws ShapeError if a width cannot be divided evenly. Throws ConfigError if there
-/// is nothing to divide, or `part` does not exist.
-template <Block Model>
+/// - Of two Linear layers with only elementwise ones between them, the first is divided by its outputs and the second by its inputs. So two
+///   layers need one sum in forward and one in backward.
+/// - The same holds for two Conv2d of one group, also with pooling, BatchNorm or GroupNorm between them, which then have some channels on
+///   each rank. They stay whole if their channels cannot be divided evenly.
+/// - A MultiHeadAttention is divided by heads.
+/// - An Embedding, and the last Linear if the loss allows that, are divided by the vocabulary, if it can be divided evenly.
+///
+/// Blocks inside Residual, Sum and Concat are divided in the same way. Other layers stay whole. Parameters keep their names and initial
+/// values.
+///
+/// If there is only one part, its layers are those of the model. Throws ShapeError if a width or the heads of attention cannot be divided
+/// evenly. Throws ConfigError if there is nothing to divide, or `part` does not exist.
+template <Block Model, bool chooses = !detail::any_is_placed_inside<LeafTypes<Model>>>
 class Divided {
-  static constexpr bool says_itself = any_is_placed<LeafTypes<Model>>;
-  using Added = TypeList<ColumnParallel, RowParallel, Replicate, AllReduce>;
-
  public:
-  using Leaves = std::conditional_t<says_itself, LeafTypes<Model>, typename detail::Union<LeafTypes<Model>, Added>::type>;
+  using Leaves = typename detail::FormsOfAll<LeafTypes<Model>, chooses>::type;
 
-  constexpr Divided(const Model& model, Part part, Output output) : model_{model}, part_{part} {
+  constexpr Divided(const Model& model, Part part, Output output) {
     if (part.count < 1 || part.index < 0 || part.index >= part.count) detail::a_model_has_no_such_part(part);
-    if constexpr (!says_itself)
-      if (part.count > 1) choose(output);
-    for_each_leaf({}, [this](const auto&, const Path&) { ++leaves_; });
+    divide(model, part, output, {});
+    if (chooses && part.count > 1 && !divides()) detail::a_model_has_nothing_to_divide();
     check_widths(flow(*this, Shape{}));
   }
+  /// A block inside a layer. `at`: the path of the block, for messages.
+  constexpr Divided(const Model& block, Part part, const Path& at) { divide(block, part, Output::whole, at); }
 
-  [[nodiscard]] constexpr Index leaves() const { return leaves_; }
+  [[nodiscard]] constexpr Index leaves() const { return layers_.size(); }
   template <class Visit>
   constexpr void leaf(Index number, Visit&& visit) const {
-    for_each_leaf({}, [&](const auto& layer, const Path&) {
-      if (number-- == 0) visit(layer);
-    });
+    if (number >= 0 && number < leaves()) layers_.visit(as_int(number), visit);
   }
   template <class Visit>
   constexpr void for_each_leaf(const Path& path, Visit&& visit) const {
-    std::size_t number = 0;
-    nn::for_each_leaf(model_, path, [&]<class L>(const L& layer, const Path& at) {
-      if constexpr (PlacedLayer<L>)
-        visit(layer.divided(part_, at), at);
-      else if constexpr (std::is_same_v<L, Linear>)
-        visit_linear(layer, at, ways_.empty() ? Way::whole : ways_[number], visit);
-      else
-        visit(layer, at);
-      ++number;
-    });
+    for (int number = 0; number < layers_.size(); ++number)
+      layers_.visit(number, [&](const auto& layer) { visit(layer, path.joined(paths_[as_size(number)])); });
   }
 
  private:
-  enum class Way : unsigned char { whole, by_columns, by_rows };
+  using Way = detail::Way;
 
-  /// Decides for each layer how it is divided.
-  constexpr void choose(Output output) {
-    std::size_t waits = none;  // a Linear that is divided by its outputs if another follows
-    Index classes = 0;         // outputs of the last Linear
-    nn::for_each_leaf(model_, {}, [&]<class L>(const L& layer, const Path&) {
-      ways_.push_back(Way::whole);
-      if constexpr (std::is_same_v<L, Linear>) {
-        classes = layer.out;
-        if (waits == none) {
-          waits = ways_.size() - 1;
-        } else {
-          ways_[std::exchange(waits, none)] = Way::by_columns;
-          ways_.back() = Way::by_rows;
-        }
-      } else if constexpr (!is_elementwise<L> || is_view<L>) {  // a Flatten may join vectors; see outline()
-        static_cast<void>(layer);
-        waits = none;
-      }
+  constexpr void divide(const Model& model, Part part, Output output, const Path& base) {
+    std::vector<Way> ways;
+    if constexpr (chooses) {
+      detail::DivisionChoice choice{part.count};
+      nn::for_each_leaf(model, {}, [&](const auto& layer, const Path&) { choice.append(layer); });
+      if (part.count > 1) ways = choice.finish(output);
+    }
+    std::size_t number = 0;
+    nn::for_each_leaf(model, {}, [&](const auto& layer, const Path& path) {
+      add_part(layer, ways.empty() ? Way::whole : ways[number++], part, path, base.joined(path));
     });
-    // The data define the number of classes. So if it cannot be divided evenly, the layer stays whole, which is no error.
-    const bool has_even_classes = output == Output::may_be_sharded && classes % part_.count == 0;
-    if (has_even_classes && waits == ways_.size() - 1) ways_.back() = Way::by_columns;
-    for (const Way way : ways_)
-      if (way != Way::whole) return;
-    detail::a_model_has_nothing_to_divide();
   }
-  template <class Visit>
-  constexpr void visit_linear(const Linear& whole, const Path& at, Way way, Visit&& visit) const {
-    if (way == Way::whole) return visit(whole, at);
-    if constexpr (!says_itself) {
-      if (way == Way::by_columns) {
-        check_division(whole.out, part_.count, at, Linear::name, "outputs");
-        visit(Replicate{}.divided(part_, at), at);
-        visit(ColumnParallel{whole.in, whole.out, whole.bias, whole.initializer, whole.bias_initializer}.divided(part_, at), at);
+  /// Adds a rank's part of a layer, with the exchanges around it. `path`: inside the model. `at`: the whole path, for messages.
+  template <class L>
+  constexpr void add_part(const L& layer, Way way, Part part, const Path& path, const Path& at) {
+    const auto add = [&](const auto& own) {
+      layers_.append(own);
+      paths_.push_back(path);
+    };
+    const auto add_placed = [&](const auto& whole) { add(whole.divided(part, at)); };
+    if constexpr (PlacedLayer<L>) {
+      add_placed(layer);
+    } else if constexpr (requires { typename detail::Forms<L, chooses>::Divides; }) {
+      add(inside(layer, part, at));
+    } else if (!chooses || way == Way::whole) {
+      add(layer);
+    } else if constexpr (std::is_same_v<L, Linear>) {
+      if (way == Way::by_outputs) {
+        check_division(layer.out, part.count, at, Linear::name, "outputs");
+        add_placed(Replicate{});
+        add_placed(ColumnParallel{layer.in, layer.out, layer.bias, layer.initializer, layer.bias_initializer});
       } else {
-        check_division(whole.in, part_.count, at, Linear::name, "inputs");
-        visit(RowParallel{whole.in, whole.out, whole.bias, whole.initializer, whole.bias_initializer}.divided(part_, at), at);
-        visit(AllReduce{}.divided(part_, at), at);
+        check_division(layer.in, part.count, at, Linear::name, "inputs");
+        add_placed(RowParallel{layer.in, layer.out, layer.bias, layer.initializer, layer.bias_initializer});
+        add_placed(AllReduce{});
       }
+    } else if constexpr (std::is_same_v<L, Conv2d>) {
+      if (way == Way::by_outputs) {
+        add_placed(Replicate{});
+        add_placed(OutputParallelConv2d{layer});
+      } else {
+        add_placed(InputParallelConv2d{layer});
+        add_placed(AllReduce{});
+      }
+    } else if constexpr (std::is_same_v<L, BatchNorm> || std::is_same_v<L, GroupNorm>) {
+      add_placed(ChannelParallel<L>{layer});
+    } else if constexpr (std::is_same_v<L, MultiHeadAttention>) {
+      check_division(layer.options().key_heads, part.count, at, MultiHeadAttention::name, "heads of keys");
+      add_placed(Replicate{});
+      add_placed(HeadParallelAttention{layer});
+      add_placed(AllReduce{});
+    } else if constexpr (std::is_same_v<L, Embedding>) {
+      add_placed(VocabularyParallelEmbedding{layer});
+      add_placed(AllReduce{});
     }
   }
+  template <class B>
+  static constexpr auto inside(const Residual<B>& layer, Part part, const Path& at) {
+    return Residual{Divided<B, chooses>{layer.block(), part, detail::names_children<B> ? at : at.child(0)}};
+  }
+  template <class... B>
+  static constexpr auto inside(const Sum<B...>& layer, Part part, const Path& at) {
+    Index number = 0;
+    return layer.with_blocks([&]<class Inner>(const Inner& block) { return Divided<Inner, chooses>{block, part, at.child(number++)}; });
+  }
+  template <class... B>
+  static constexpr auto inside(const Concat<B...>& layer, Part part, const Path& at) {
+    Index number = 0;
+    return layer.with_blocks([&]<class Inner>(const Inner& block) { return Divided<Inner, chooses>{block, part, at.child(number++)}; });
+  }
+  [[nodiscard]] constexpr bool divides() const {
+    bool found = false;
+    for_each_leaf({}, [&](const auto& layer, const Path&) { found = found || part_of(layer).count > 1; });
+    return found;
+  }
 
-  static constexpr std::size_t none = as_size(-1);
-
-  Model model_;
-  Part part_;
-  std::vector<Way> ways_;  // of the model's layers; empty if all are whole, or if they define the division themselves
-  Index leaves_ = 0;
+  LayersOf<Leaves> layers_;
+  std::vector<Path> paths_;
 };
+template <Block Model>
+Divided(const Model&, Part, Output) -> Divided<Model>;
 
 }  // namespace pdp::nn
 

@@ -38,12 +38,13 @@ struct Embedding {
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const std::int32_t> tokens, Matrix<T> y, T*) const {
-    embed(device, tokens, Matrix<const T>{state.value, vocabulary, width}, y);
+    embed(device, tokens, TokenRows{0, vocabulary}, Matrix<const T>{state.value, vocabulary, width}, y);
   }
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const std::int32_t> tokens, Matrix<const T>,
                        Matrix<const T> gradient_y, T*) const {
-    embed_backward(device, tokens, gradient_y, Matrix<Accumulated<T>>{state.gradient, vocabulary, width}, state.accumulate);
+    embed_backward(device, tokens, TokenRows{0, vocabulary}, gradient_y, Matrix<Accumulated<T>>{state.gradient, vocabulary, width},
+                   state.accumulate);
   }
 };
 static_assert(Layer<Embedding> && takes_tokens<Embedding>);

@@ -4,7 +4,9 @@
 
 #include <pdp/core/random.hpp>
 #include <pdp/nn/block.hpp>
+#include <pdp/nn/exchange.hpp>
 #include <pdp/nn/pauses.hpp>
+#include <pdp/nn/placement.hpp>
 
 namespace pdp::nn::detail {
 
@@ -15,7 +17,9 @@ constexpr Shape shape_of(const State<T>& state, Matrix<const T> x) {
 }
 
 /// A block inside a layer, such as that of a Residual. Its tensors are in memory that the layer saves: for each sample the outputs of its
-/// leaves, their gradients, and the values that the leaves save. State, rows and memory are those of the block.
+/// leaves, their gradients, and the values that the leaves save. State, rows and memory are those of the block. The block takes its input
+/// in full on each rank, and gives its output so. An exchange between its leaves is a pause: it computes nothing, and the ranks add up the
+/// tensor there.
 template <class B>
 class InnerBlock {
   static_assert(!any_takes_tokens<LeafTypes<B>>,
@@ -44,23 +48,43 @@ class InnerBlock {
   }
   /// The pauses of the leaves, one after another (see nn/pauses.hpp).
   [[nodiscard]] constexpr Index pauses() const {
-    return sum_of_leaves([](const auto& layer, const Shape&) { return nn::pauses(layer); });
+    return sum_of_leaves([](const auto& layer, const Shape&) { return pauses_of(layer); });
+  }
+  [[nodiscard]] constexpr bool exchanges() const { return inner_part().count > 1; }
+  [[nodiscard]] constexpr Part inner_part() const {
+    Part found{};
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+      if (const Part own = part_of(layer); own.count > 1) found = own;
+    });
+    return found;
   }
   [[nodiscard]] constexpr Index batch_sums() const {
     return sum_of_leaves([](const auto& layer, const Shape&) { return nn::batch_sums(layer); });
   }
-  [[nodiscard]] constexpr SumRange sums_of_pause(Index pause, bool backward) const {
-    SumRange found{};
-    Index first = 0, before = 0;
-    const Index count = pauses();
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
-      const Index own = nn::pauses(layer), begin = backward ? count - before - own : before;
-      if (begin <= pause && pause < begin + own) {
-        found = nn::sums_of_pause(layer, pause - begin, backward);
-        found.first += first;
+  [[nodiscard]] constexpr PauseSum sums_of_pause(const Shape& input, Index pause, bool backward) const {
+    PauseSum found{};
+    visit_pause(input, pause, backward, [&]<class L>(const L& layer, const Inside& at, Index own) {
+      if constexpr (!is_view<L>) {
+        found = nn::sums_of_pause(layer, at.shape, own, backward);
+        found.first += at.sums;
+      } else if ((exchange_of(layer) == Exchange::gradient_of_input) == backward) {
+        found = {SummedOver::parts, 0, at.shape.elements()};
       }
-      before += own;
-      first += nn::batch_sums(layer);
+    });
+    return found;
+  }
+  /// Returns the tensor that the ranks add up in a pause over parts. `gradient_x`: the gradient of the block's input.
+  template <class T>
+  [[nodiscard]] Matrix<T> exchanged(const Shape& input, Index rows, Matrix<T> gradient_x, T* saved, Index pause, bool backward) const {
+    const Memory<T> memory{inside(leaves(block_), input), saved, rows};
+    Matrix<T> found;
+    visit_pause(input, pause, backward, [&]<class L>(const L& layer, const Inside& at, Index own) {
+      const Index width = at.shape.elements(), before = at.boundary - width;
+      const Matrix<T> gradient_in = at.boundary == 0 ? gradient_x : memory.gradient(before, width);
+      if constexpr (is_view<L>)
+        found = backward ? gradient_in : memory.output(before, width);
+      else if constexpr (ExchangesInside<L>)
+        found = layer.exchanged(at.shape, rows, gradient_in, memory.kept(at), own, backward);
     });
     return found;
   }
@@ -93,7 +117,7 @@ class InnerBlock {
   /// Runs the last part of forward, or in an evaluation all of it (see nn/pauses.hpp). Returns the block's output, which is in `saved`.
   template <class D, class T>
   Matrix<const T> forward(const D& device, const State<T>& state, Matrix<const T> x, T* saved) const {
-    return forward_part(device, state, x, saved, state.pass.is_training ? pauses() : all_parts);
+    return forward_part(device, state, x, saved, state.pass.is_training || exchanges() ? pauses() : all_parts);
   }
   /// Runs a part of forward; nothing if there is no such part.
   template <class D, class T>
@@ -101,14 +125,15 @@ class InnerBlock {
     const Memory<T> memory{inside(leaves(block_), shape_of(state, x)), saved, x.rows};
     Inside at{.shape = shape_of(state, x)};
     Matrix<const T> in = x;
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
-      const Matrix<T> out = memory.output(at.boundary, layer.output(at.shape).elements());
-      const Index own = nn::pauses(layer);
-      if (part == all_parts)
-        layer.forward(device, at.bind(state), in, out, memory.kept(at));
-      else if (at.pauses <= part && part <= at.pauses + own)
-        nn::forward_part(layer, device, at.bind(state), in, out, memory.kept(at), part - at.pauses);
-      in = out;
+    for_each_leaf(block_, {}, [&]<class L>(const L& layer, const Path&) {
+      if constexpr (!is_view<L>) {
+        const Matrix<T> out = memory.output(at.boundary, layer.output(at.shape).elements());
+        if (part == all_parts)
+          layer.forward(device, at.bind(state), in, out, memory.kept(at));
+        else if (at.pauses <= part && part <= at.pauses + nn::pauses(layer))
+          nn::forward_part(layer, device, at.bind(state), in, out, memory.kept(at), part - at.pauses);
+        in = out;
+      }
       at = after(layer, at);
     });
     return in;
@@ -128,7 +153,7 @@ class InnerBlock {
                  Matrix<T> gradient_in, T* kept) {
                const Index own = nn::pauses(layer), begin = count - at.pauses - own;
                if (begin <= part && part <= begin + own)
-                 nn::backward_part(layer, device, at.bind(state), in, out, gradient_out, at.leaf == 0 ? gradient_x : gradient_in, kept,
+                 nn::backward_part(layer, device, at.bind(state), in, out, gradient_out, at.boundary == 0 ? gradient_x : gradient_in, kept,
                                    part - begin);
              });
   }
@@ -162,14 +187,35 @@ class InnerBlock {
     return total;
   }
 
+  template <class L>
+  static constexpr Index pauses_of(const L& layer) {
+    if constexpr (is_exchange<L>)
+      return exchange_of(layer) == Exchange::none ? 0 : 1;
+    else
+      return nn::pauses(layer);
+  }
+  /// Calls visit(leaf, Inside, number of the pause among those of the leaf) with the leaf to which a pause belongs.
+  template <class Visit>
+  constexpr void visit_pause(const Shape& input, Index pause, bool backward, Visit&& visit) const {
+    const Index count = pauses();
+    Inside at{.shape = input};
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+      const Index own = pauses_of(layer), begin = backward ? count - at.pauses - own : at.pauses;
+      if (begin <= pause && pause < begin + own) visit(layer, std::as_const(at), pause - begin);
+      at = after(layer, at);
+    });
+  }
+
   /// The position of a leaf in the block, with the sizes of all that comes before it, for one sample.
   struct Inside {
-    Index leaf = 0;
+    Index leaf = 0;      // exchanges are not counted, so that random numbers are those of the undivided block
     Shape shape{};       // of the leaf's input
-    Index boundary = 0;  // outputs of the leaves before
+    Index boundary = 0;  // outputs of the leaves before; a view has none
     Index kept = 0;      // values that the leaves before save
     Index parameters = 0;
     Index pauses = 0, sums = 0;
+    Placement placement = Placement::invariant;  // of the leaf's input
+    Part part{};                                 // of the divided layers around it
 
     template <class T>
     [[nodiscard]] State<T> bind(const State<T>& state) const {
@@ -177,6 +223,7 @@ class InnerBlock {
       own.value += parameters;
       if (own.gradient != nullptr) own.gradient += parameters;
       own.pass.key = random::make_key(state.pass.key.value, leaf);
+      own.pass.columns = columns_of(placement, part, shape);
       own.input = shape;
       if (own.batch_sums != nullptr) own.batch_sums += sums;
       return own;
@@ -186,18 +233,20 @@ class InnerBlock {
   template <class L>
   static constexpr Inside after(const L& layer, const Inside& at) {
     const Shape out = layer.output(at.shape);
-    return {at.leaf + 1,
+    return {at.leaf + (is_exchange<L> ? 0 : 1),
             out,
-            at.boundary + out.elements(),
+            at.boundary + (is_view<L> ? 0 : out.elements()),
             at.kept + layer.saved_elements(at.shape),
             at.parameters + layer.parameter_elements(),
-            at.pauses + nn::pauses(layer),
-            at.sums + nn::batch_sums(layer)};
+            at.pauses + pauses_of(layer),
+            at.sums + nn::batch_sums(layer),
+            placement_after<L>(at.placement),
+            PlacedLayer<L> ? part_of(layer) : at.part};
   }
   [[nodiscard]] constexpr Inside inside(Index number, const Shape& input) const {
     Inside at{.shape = input};
     for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
-      if (at.leaf < number) at = after(layer, at);
+      if (number-- > 0) at = after(layer, at);
     });
     return at;
   }
@@ -221,12 +270,15 @@ class InnerBlock {
     const Memory<T> memory{inside(count, input), saved, x.rows};
     for (Index number = count - 1; number >= 0; --number) {
       const Inside at = inside(number, input);
-      leaf(block_, number, [&](const auto& layer) {
-        const Index in_width = at.shape.elements(), out_width = layer.output(at.shape).elements();
-        const Matrix<const T> in = number == 0 ? x : Matrix<const T>{memory.output(at.boundary - in_width, in_width)};
-        const Matrix<const T> gradient_out = number == count - 1 ? gradient_y : Matrix<const T>{memory.gradient(at.boundary, out_width)};
-        const Matrix<T> gradient_in = number == 0 ? Matrix<T>{} : memory.gradient(at.boundary - in_width, in_width);
-        visit(layer, at, in, memory.output(at.boundary, out_width), gradient_out, gradient_in, memory.kept(at));
+      leaf(block_, number, [&]<class L>(const L& layer) {
+        if constexpr (!is_view<L>) {
+          const Index in_width = at.shape.elements(), out_width = layer.output(at.shape).elements();
+          const bool is_first = at.boundary == 0, is_last = at.boundary + out_width == memory.end.boundary;
+          const Matrix<const T> in = is_first ? x : Matrix<const T>{memory.output(at.boundary - in_width, in_width)};
+          const Matrix<const T> gradient_out = is_last ? gradient_y : Matrix<const T>{memory.gradient(at.boundary, out_width)};
+          const Matrix<T> gradient_in = is_first ? Matrix<T>{} : memory.gradient(at.boundary - in_width, in_width);
+          visit(layer, at, in, memory.output(at.boundary, out_width), gradient_out, gradient_in, memory.kept(at));
+        }
       });
     }
   }

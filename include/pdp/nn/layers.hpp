@@ -8,33 +8,31 @@
 
 namespace pdp::nn {
 
-/// The leaves of a model by number. They are stored by type, so code that visits them is compiled once for each type, not for each
-/// position.
-template <Block Model>
-class Layers {
+/// Layers of the types in a TypeList, by number. They are stored by type, so code that visits them is compiled once for each type, not for
+/// each position.
+template <class Types>
+class LayersOf {
  public:
-  explicit Layers(const Model& model) {
-    for_each_leaf(model, {}, [this]<class L>(const L& layer, const Path&) {
-      auto& alike = std::get<std::vector<L>>(by_type_);
-      places_.push_back({index_of<L>(), alike.size()});
-      alike.push_back(layer);
-    });
+  template <class L>
+  constexpr void append(const L& layer) {
+    auto& alike = std::get<std::vector<L>>(by_type_);
+    places_.push_back({index_of<L>(), alike.size()});
+    alike.push_back(layer);
   }
 
-  [[nodiscard]] int size() const { return as_int(places_.size()); }
+  [[nodiscard]] constexpr int size() const { return as_int(places_.size()); }
 
   /// Calls f with layer `number`, as its own type.
   template <class F>
-  void visit(int number, F&& f) const {
+  constexpr void visit(int number, F&& f) const {
     const Place place = places_[as_size(number)];
-    [&]<std::size_t... Types>(std::index_sequence<Types...>) {
-      static_cast<void>(((place.type == Types && (f(std::get<Types>(by_type_)[place.index]), true)) || ...));
+    [&]<std::size_t... Numbers>(std::index_sequence<Numbers...>) {
+      static_cast<void>(((place.type == Numbers && (f(std::get<Numbers>(by_type_)[place.index]), true)) || ...));
     }
     (std::make_index_sequence<Types::size>{});
   }
 
  private:
-  using Types = LeafTypes<Model>;
   template <class List>
   struct Vectors;
   template <class... L>
@@ -59,6 +57,15 @@ class Layers {
 
   typename Vectors<Types>::type by_type_;
   std::vector<Place> places_;
+};
+
+/// The leaves of a model by number.
+template <Block Model>
+class Layers : public LayersOf<LeafTypes<Model>> {
+ public:
+  constexpr explicit Layers(const Model& model) {
+    for_each_leaf(model, {}, [this](const auto& layer, const Path&) { this->append(layer); });
+  }
 };
 
 }  // namespace pdp::nn

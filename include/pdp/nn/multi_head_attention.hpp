@@ -1,5 +1,7 @@
 #pragma once
 
+#include <utility>
+
 #include <pdp/core/affine.hpp>
 #include <pdp/core/attention.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -41,6 +43,7 @@ class MultiHeadAttention {
       : width_{width}, heads_{heads}, options_{options} {
     if (options_.key_heads == 0) options_.key_heads = heads;
     if (heads < 1 || width < 1 || width % heads != 0) detail::the_heads_of_attention_must_divide_its_width(width, heads);
+    head_width_ = width / heads;
     if (options_.key_heads < 1 || heads % options_.key_heads != 0)
       detail::the_key_heads_of_attention_must_divide_its_heads(heads, options_.key_heads);
     if (!(options.rotary >= 0 && options.rotary < 1e300)) detail::the_base_of_rotary_positions_must_be_positive(options.rotary);
@@ -53,7 +56,7 @@ class MultiHeadAttention {
 
   /// Returns how attention sees samples of a shape.
   [[nodiscard]] constexpr Attention attention(const Shape& input) const {
-    return {input.known() ? input[0] : 0, heads_, options_.key_heads, width_ / heads_, options_.causal};
+    return {input.known() ? input[0] : 0, heads_, options_.key_heads, head_width_, options_.causal};
   }
 
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
@@ -68,34 +71,23 @@ class MultiHeadAttention {
   [[nodiscard]] constexpr Index products(const Shape& input) const {
     const Attention how = attention(input);
     const Index of_each_key = 2 * how.out(), keys = how.causal ? (how.positions + 1) / 2 : how.positions;
-    return how.positions * (how.row() * width_ + width_ * width_ + keys * of_each_key);
+    return how.positions * ((how.row() + how.out()) * width_ + keys * of_each_key);
   }
 
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
-    const Index row = attention({}).row();
-    visit(Parameter{path, "in_proj_weight", width_, row, true, offset, width_, row, xavier_uniform});
-    if (options_.bias) visit(Parameter{path, "in_proj_bias", row, 0, false, offset + in_bias(), width_, row, zeros});
-    visit(Parameter{path, "out_proj.weight", width_, width_, true, offset + out_weight(), width_, width_, pytorch_default});
-    if (options_.bias) visit(Parameter{path, "out_proj.bias", width_, 0, false, offset + out_bias(), width_, width_, zeros});
+    parameters_of(Part{}, path, offset, visit);
   }
 
   template <class D, class T>
   void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved) const {
-    const Tensors<T> at = tensors(state, x.rows, saved);
-    affine(device, vectors(x, width_), Matrix<const T>{state.value, width_, at.how.row()},
-           options_.bias ? state.value + in_bias() : nullptr, vectors(at.projected, at.how.row()), Activation::none);
-    if (options_.rotary > 0) rotate(device, at.how, Rotation{options_.rotary}, at.projected);
-    attend(device, at.how, Matrix<const T>{at.projected}, at.attended, at.sums);
-    affine(device, vectors(Matrix<const T>{at.attended}, width_), Matrix<const T>{state.value + out_weight(), width_, width_},
-           options_.bias ? state.value + out_bias() : nullptr, vectors(y, width_), Activation::none);
+    forward(device, state, x, y, saved, options_.bias);
   }
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T* saved) const {
     const Tensors<T> at = tensors(state, x.rows, saved);
-    gemm_nt(device, vectors(gradient_y, width_), Matrix<const T>{state.value + out_weight(), width_, width_},
-            vectors(at.gradient_attended, width_), false);
+    gemm_nt(device, vectors(gradient_y, width_), out_weight(state), vectors(at.gradient_attended, at.how.out()), false);
     attend_backward(device, at.how, Matrix<const T>{at.projected}, Matrix<const T>{at.attended}, Matrix<const T>{at.gradient_attended},
                     static_cast<const T*>(at.sums), at.gradient_projected);
     if (options_.rotary > 0) rotate(device, at.how, Rotation{options_.rotary, true}, at.gradient_projected);
@@ -108,11 +100,50 @@ class MultiHeadAttention {
     const Tensors<T> at = tensors(state, x.rows, saved);
     const Matrix<const T> of_projected = vectors(Matrix<const T>{at.gradient_projected}, at.how.row());
     gemm_tn(device, vectors(x, width_), of_projected, Matrix<Accumulated<T>>{state.gradient, width_, at.how.row()}, state.accumulate);
-    gemm_tn(device, vectors(Matrix<const T>{at.attended}, width_), vectors(gradient_y, width_),
-            Matrix<Accumulated<T>>{state.gradient + out_weight(), width_, width_}, state.accumulate);
+    gemm_tn(device, vectors(Matrix<const T>{at.attended}, at.how.out()), vectors(gradient_y, width_),
+            Matrix<Accumulated<T>>{state.gradient + out_weight(), at.how.out(), width_}, state.accumulate);
     if (!options_.bias) return;
     sum_rows(device, of_projected, state.gradient + in_bias(), state.accumulate);
     sum_rows(device, vectors(gradient_y, width_), state.gradient + out_bias(), state.accumulate);
+  }
+
+ protected:
+  /// One of several equal parts of the heads of `whole`, which the number of parts must divide. Its output is one term of a sum.
+  constexpr MultiHeadAttention(const MultiHeadAttention& whole, int parts)
+      : width_{whole.width_}, heads_{whole.heads_ / parts}, head_width_{whole.head_width_}, options_{whole.options_} {
+    options_.key_heads /= parts;
+  }
+
+  /// Visits the parameters, if the heads are one of several equal parts.
+  template <class Visit>
+  constexpr void parameters_of(Part part, const Path& path, Index offset, Visit&& visit) const {
+    const Attention how = attention({});
+    const Index row = how.row(), out = how.out(), all_row = row * part.count, all_out = out * part.count;
+    Parameter in{path, "in_proj_weight", width_, row, true, offset, width_, all_row, xavier_uniform};
+    in.col_part = part;
+    in.order = {how.key_heads * part.count, how.of_key_head() * how.width, how.width};
+    visit(std::as_const(in));
+    if (options_.bias) {
+      Parameter bias{path, "in_proj_bias", row, 0, false, offset + in_bias(), width_, all_row, zeros};
+      bias.row_part = part;
+      bias.order = in.order;
+      visit(std::as_const(bias));
+    }
+    Parameter weight{path, "out_proj.weight", out, width_, true, offset + out_weight(), all_out, width_, pytorch_default};
+    weight.row_part = part;
+    visit(std::as_const(weight));
+    if (options_.bias) visit(Parameter{path, "out_proj.bias", width_, 0, false, offset + out_bias(), all_out, width_, zeros});
+  }
+  /// `adds_bias`: whether it adds the bias of the output.
+  template <class D, class T>
+  void forward(const D& device, const State<T>& state, Matrix<const T> x, Matrix<T> y, T* saved, bool adds_bias) const {
+    const Tensors<T> at = tensors(state, x.rows, saved);
+    affine(device, vectors(x, width_), Matrix<const T>{state.value, width_, at.how.row()},
+           options_.bias ? state.value + in_bias() : nullptr, vectors(at.projected, at.how.row()), Activation::none);
+    if (options_.rotary > 0) rotate(device, at.how, Rotation{options_.rotary}, at.projected);
+    attend(device, at.how, Matrix<const T>{at.projected}, at.attended, at.sums);
+    affine(device, vectors(Matrix<const T>{at.attended}, at.how.out()), out_weight(state), adds_bias ? state.value + out_bias() : nullptr,
+           vectors(y, width_), Activation::none);
   }
 
  private:
@@ -149,9 +180,13 @@ class MultiHeadAttention {
   /// Return the offsets of the parameters.
   [[nodiscard]] constexpr Index in_bias() const { return padded_parameter(width_ * attention({}).row()); }
   [[nodiscard]] constexpr Index out_weight() const { return in_bias() + (options_.bias ? padded_parameter(attention({}).row()) : 0); }
-  [[nodiscard]] constexpr Index out_bias() const { return out_weight() + padded_parameter(width_ * width_); }
+  [[nodiscard]] constexpr Index out_bias() const { return out_weight() + padded_parameter(attention({}).out() * width_); }
+  template <class T>
+  [[nodiscard]] constexpr Matrix<const T> out_weight(const State<T>& state) const {
+    return {state.value + out_weight(), attention({}).out(), width_};
+  }
 
-  Index width_, heads_;
+  Index width_, heads_, head_width_ = 0;
   AttentionOptions options_;
 };
 static_assert(Layer<MultiHeadAttention> && ChecksShape<MultiHeadAttention>);

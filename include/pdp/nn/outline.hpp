@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -33,13 +34,20 @@ struct Outline {
     Index batch_sums = 0;
     Index batch_values = 0;
     bool pauses_in_micro_batches = true;
+    Index first_pause = 0;          // the number of pauses of the layers before
+    bool exchanges_inside = false;  // pauses for the exchanges of divided layers inside it, also in evaluations
   };
   std::vector<Layer> layers;
-  int parts = 1;                   // number of parts of each divided layer, one a rank
-  bool output_is_sharded = false;  // each of these ranks has some columns of the output
-  Shape output{};                  // of a sample, with the columns of all ranks
+  std::vector<PauseSum> forward_sums{}, backward_sums{};  // of the pauses of all layers
+  int parts = 1;                                          // number of parts of each divided layer, one a rank
+  bool output_is_sharded = false;                         // each of these ranks has some columns of the output
+  Shape output{};                                         // of a sample, with the columns of all ranks
 
   [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
+  /// Returns what the ranks add up in a pause of a layer.
+  [[nodiscard]] constexpr PauseSum sum_of_pause(int layer, Index pause, bool backward) const {
+    return (backward ? backward_sums : forward_sums)[as_size(layers[as_size(layer)].first_pause + pause)];
+  }
   /// Returns how many numbers the pauses of all layers need in a step.
   [[nodiscard]] constexpr Index batch_sums() const {
     Index sum = 0;
@@ -88,11 +96,15 @@ constexpr Outline outline(const B& model, const Shape& input) {
   auto next = outline.layers.begin();
   Shape shape = input;
   Placement placement = Placement::invariant;
-  int part = 0;  // of the divided layers
+  Part part{};  // of the divided layers
   for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path& at) {
     const Shape out = layer.output(shape);
-    const Index own = shape.last();
-    const ColumnNumbers columns = placement == Placement::sharded ? ColumnNumbers{part * own, own, outline.parts * own} : ColumnNumbers{};
+    const ColumnNumbers columns = columns_of(placement, part, shape);
+    const auto first_pause = as_index(outline.forward_sums.size());
+    for (Index pause = 0; pause < pauses(layer); ++pause) {
+      outline.forward_sums.push_back(sums_of_pause(layer, shape, pause, false));
+      outline.backward_sums.push_back(sums_of_pause(layer, shape, pause, true));
+    }
     *next++ = {layer.parameter_elements(),
                shape.elements(),
                out.elements(),
@@ -107,18 +119,21 @@ constexpr Outline outline(const B& model, const Shape& input) {
                pauses(layer),
                batch_sums(layer),
                batch_values(layer, shape),
-               pauses_in_micro_batches(layer)};
+               pauses_in_micro_batches(layer),
+               first_pause,
+               exchanges(layer)};
     // The columns of several vectors, each divided over ranks, are not some columns of the one vector that Flatten makes of them.
-    const bool joins_parts = is_view<L> && !PlacedLayer<L> && placement == Placement::sharded && out.rank() != shape.rank();
+    const bool is_divided = placement == Placement::sharded || placement == Placement::channels;
+    const bool joins_parts = is_view<L> && !PlacedLayer<L> && is_divided && out.rank() != shape.rank();
     shape = out;
     const Placement after = joins_parts ? Placement::misfit : placement_after<L>(placement);
     if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
     placement = after;
     if constexpr (PlacedLayer<L>) {
-      outline.parts = layer.part.count;
-      part = layer.part.index;
-      outline.output_is_sharded = L::gives == Placement::sharded && layer.part.count > 1;
+      part = layer.part;
+      outline.output_is_sharded = L::gives == Placement::sharded && part.count > 1;
     }
+    outline.parts = std::max(outline.parts, part_of(layer).count);
   });
   outline.output = outline.output_is_sharded ? shape.with_last(shape.last() * outline.parts) : shape;
   if (placement != Placement::invariant && placement != Placement::sharded) a_model_ends_in_what_no_loss_can_take(placement);

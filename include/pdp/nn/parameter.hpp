@@ -26,6 +26,12 @@ class Path {
     longer.at_[as_size(longer.depth_++)] = number;
     return longer;
   }
+  /// Returns the path of a layer whose path inside this one is `inner`.
+  [[nodiscard]] constexpr Path joined(const Path& inner) const {
+    Path longer = *this;
+    for (int i = 0; i < inner.depth_; ++i) longer = longer.child(inner.at_[as_size(i)]);
+    return longer;
+  }
   [[nodiscard]] std::string str() const;
 
  private:
@@ -56,9 +62,10 @@ struct Parameter {
   Index fan_in = 0;
   Index fan_out = 0;
   Initializer initializer{};
-  Part row_part{}, col_part{};  // this part's rows and columns among those of the whole tensor
-  bool is_buffer = false;       // not trained: the layer computes its changes (see State)
-  Shape row_shape{};            // of a row in a file, such as [channels, height, width] of a filter; unset: [cols]. Not if `transposed`
+  Part row_part{}, col_part{};     // this part's rows and columns among those of the whole tensor
+  bool is_buffer = false;          // not trained: the layer computes its changes (see State)
+  Shape row_shape{};               // of a row in a file, such as [channels, height, width] of a filter; unset: [cols]. Not if `transposed`
+  random::GroupedColumns order{};  // of the whole tensor's columns (of a vector: its elements) in files
 
   [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
   [[nodiscard]] constexpr bool is_divided() const { return row_part.count > 1 || col_part.count > 1; }
@@ -75,10 +82,10 @@ struct Parameter {
   /// Returns the map from the elements in memory, from `first` on, to their numbers in a file.
   [[nodiscard]] constexpr random::Elements file_numbers(Index first) const {
     const Index row = row_part.index * rows, col = col_part.index * cols;
-    if (cols == 0) return {.first = first, .begin = row};
+    if (cols == 0) return {.first = first, .left = row, .order = order};
     const Index all_rows = rows * row_part.count, all_cols = cols * col_part.count;
-    if (transposed) return {first, cols, col * all_rows + row, 1, all_rows};
-    return {first, cols, row * all_cols + col, all_cols, 1};
+    if (transposed) return {first, cols, row, 1, all_rows, col, order};
+    return {first, cols, row * all_cols, all_cols, 1, col, order};
   }
   [[nodiscard]] constexpr Index file_element(Index element) const { return file_numbers(element)[0]; }
   /// Returns the initial values of `count` elements in memory, from `first` on. `key`: of this tensor. For initializers other than uniform

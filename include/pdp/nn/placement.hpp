@@ -2,7 +2,9 @@
 
 #include <type_traits>
 
+#include <pdp/core/pass.hpp>
 #include <pdp/nn/block.hpp>
+#include <pdp/nn/pauses.hpp>
 
 namespace pdp::nn {
 
@@ -13,6 +15,7 @@ enum class Placement {
   invariant,   // every rank has all of it, and all of its gradient
   replicated,  // every rank has all of it, but only one term of its gradient
   sharded,     // each rank has some columns of it
+  channels,    // each rank has some channels of it: images
   partial,     // each rank has one term of a sum
   misfit       // a layer does not accept the placement of its input
 };
@@ -27,6 +30,8 @@ constexpr const char* name(Placement placement) {
       return "replicated";
     case Placement::sharded:
       return "sharded";
+    case Placement::channels:
+      return "divided by channels";
     case Placement::partial:
       return "partial";
     case Placement::misfit:
@@ -52,6 +57,31 @@ constexpr bool is_elementwise = is_view<L> || requires {
   requires L::is_elementwise;
 };
 
+/// Whether a layer computes each channel of an image from the same channel alone. Pooling does.
+template <class L>
+constexpr bool is_channelwise = requires {
+  requires L::is_channelwise;
+};
+
+/// Returns a rank's part of the layers: that of a PlacedLayer, or of divided layers inside a layer (see nn/pauses.hpp).
+template <Layer L>
+constexpr Part part_of(const L& layer) {
+  if constexpr (PlacedLayer<L>)
+    return layer.part;
+  else if constexpr (ExchangesInside<L>)
+    return layer.inner_part();
+  else
+    return {};
+}
+
+/// Returns the numbers of a rank's columns of a tensor among those of all ranks. `part`: of the layers around the tensor. `shape`: of this
+/// rank's part of a sample.
+constexpr ColumnNumbers columns_of(Placement placement, Part part, const Shape& shape) {
+  if (part.count == 1 || (placement != Placement::sharded && placement != Placement::channels)) return {};
+  const Index own = placement == Placement::sharded ? shape.last() : shape.elements();
+  return {part.index * own, own, part.count * own};
+}
+
 /// Whether a TypeList holds a PlacedLayer.
 template <class List>
 constexpr bool any_is_placed = false;
@@ -68,6 +98,8 @@ struct PlacementAfter {
       return any_is_placed<typename B::Leaves> ? Placement::unknown : whole(given);  // their order is known only at run time
     else if constexpr (is_elementwise<B>)
       return given == Placement::partial ? Placement::misfit : given;
+    else if constexpr (is_channelwise<B>)
+      return given == Placement::channels ? given : whole(given);
     else
       return whole(given);
   }
@@ -104,6 +136,24 @@ struct Neighbours {
 };
 
 namespace detail {
+
+/// Whether a block takes its input in full on each rank of a tensor-parallel group, and gives its output so.
+template <class B>
+constexpr bool begins_and_ends_in_full() {
+  if constexpr (Block<B>) {
+    const Placement end = placement_after<B>(Placement::invariant);
+    return end == Placement::invariant || end == Placement::unknown;
+  }
+  return true;  // another static_assert reports it
+}
+
+/// Whether leaves of a block, whose types are in a TypeList, may pause inside a layer, or exchange there.
+template <class List>
+constexpr bool any_exchanges_inside = false;
+template <class... L>
+constexpr bool any_exchanges_inside<TypeList<L...>> = ((is_exchange<L> || ExchangesInside<L>) || ...);
+template <class List>
+constexpr bool any_pauses_inside = any_pauses<List> || any_exchanges_inside<List>;
 
 /// Instantiates Neighbours for each two successive blocks, which reports a misfit.
 template <Placement given, class B>

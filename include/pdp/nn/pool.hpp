@@ -28,6 +28,8 @@ namespace detail {
 /// The parts that pooling with a kernel has in common.
 class Pool : public NoParameters {
  public:
+  static constexpr bool is_channelwise = true;
+
   [[nodiscard]] constexpr Index input_elements() const { return 0; }
   [[nodiscard]] constexpr Misfit misfit(const Shape& input) const {
     if (const Misfit found = misfit_of_image(Shape::any, input)) return found;

@@ -24,10 +24,10 @@ namespace detail {
 template <class B>
 class Residual {
   static_assert(detail::is_or_resembles_block<B>, "pdp: the argument of nn::Residual must be a layer or a container of layers");
-  static_assert(!any_is_placed<LeafTypes<B>>,
-                "pdp: tensor-parallel layers cannot be inside nn::Residual: schedules treat it as one layer, which exchanges "
-                "no messages");
-  static_assert(!any_is_view<LeafTypes<B>>,
+  static_assert(detail::begins_and_ends_in_full<B>(),
+                "pdp: the block of an nn::Residual must take its input in full on each rank of a tensor-parallel group and give its output "
+                "so: begin with nn::Replicate before ColumnParallel, and end with nn::AllReduce behind RowParallel");
+  static_assert(!any_reshapes<LeafTypes<B>>,
                 "pdp: nn::Flatten and nn::Reshape cannot be inside nn::Residual, as a residual keeps the shape of its input");
 
  public:
@@ -35,6 +35,7 @@ class Residual {
   using forgets_output = Residual;
   using Inner = LeafTypes<B>;
   static constexpr bool uses_row_numbers = any_uses_row_numbers<Inner>;
+  static constexpr bool sums_over_batch = any_sums_over_batch<Inner>;
 
   constexpr explicit Residual(B block) : block_{std::move(block)} {
     const Flow through = block_.flow(Shape{});
@@ -57,14 +58,22 @@ class Residual {
   [[nodiscard]] constexpr Index parameter_elements() const { return block_.parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape& input) const { return block_.saved_elements(input); }
   [[nodiscard]] constexpr Index products(const Shape& input) const { return block_.products(input); }
-  [[nodiscard]] constexpr Index pauses() const requires any_pauses<Inner> { return block_.pauses(); }
+  [[nodiscard]] constexpr Index pauses() const requires detail::any_pauses_inside<Inner> { return block_.pauses(); }
   [[nodiscard]] constexpr Index batch_sums() const { return block_.batch_sums(); }
-  [[nodiscard]] constexpr SumRange sums_of_pause(Index pause, bool backward) const { return block_.sums_of_pause(pause, backward); }
+  [[nodiscard]] constexpr PauseSum sums_of_pause(const Shape& input, Index pause, bool backward) const {
+    return block_.sums_of_pause(input, pause, backward);
+  }
+  [[nodiscard]] constexpr bool exchanges() const requires detail::any_exchanges_inside<Inner> { return block_.exchanges(); }
+  [[nodiscard]] constexpr Part inner_part() const { return block_.inner_part(); }
+  template <class T>
+  [[nodiscard]] Matrix<T> exchanged(const Shape& input, Index rows, Matrix<T> gradient_x, T* saved, Index pause, bool backward) const {
+    return block_.exchanged(input, rows, gradient_x, saved, pause, backward);
+  }
   [[nodiscard]] constexpr Index batch_values(const Shape& input) const { return block_.batch_values(input); }
   [[nodiscard]] constexpr bool pauses_in_micro_batches() const { return block_.pauses_in_micro_batches(); }
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
-    block_.parameters(Container<B> ? path : path.child(0), offset, visit);
+    block_.parameters(detail::names_children<B> ? path : path.child(0), offset, visit);
   }
 
   template <class D, class T>

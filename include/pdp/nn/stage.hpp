@@ -101,14 +101,14 @@ class Stage : public StageParameters<D, T> {
   }
 
   /// Run a layer up to a pause, before which the ranks add up sums().
-  void forward_to_sums(const Slot<T>& slot, int number, Index pause) const {
+  void forward_to_pause(const Slot<T>& slot, int number, Index pause) const {
     layers_.visit(number, [&]<class L>(const L& layer) {
       if constexpr (Pauses<L>)
         layer.forward_part(this->device(), bound(slot, number, false), input<L>(slot, number), matrix(slot, slot.activations, number + 1),
                            slot.saved[as_size(number)], pause);
     });
   }
-  void backward_to_sums(const Slot<T>& slot, int number, Index pause) const {
+  void backward_to_pause(const Slot<T>& slot, int number, Index pause) const {
     layers_.visit(number, [&]<class L>(const L& layer) {
       if constexpr (Pauses<L>)
         layer.backward_part(this->device(), bound(slot, number, false), read(slot, slot.activations, number),
@@ -116,11 +116,19 @@ class Stage : public StageParameters<D, T> {
                             matrix(slot, slot.gradients, number), slot.saved[as_size(number)], pause);
     });
   }
-  /// Returns the numbers of a layer that the ranks add up in a pause.
-  [[nodiscard]] std::span<double> sums(const Slot<T>& slot, int number, Index pause, bool backward) const {
-    SumRange of{};
-    layers_.visit(number, [&](const auto& layer) { of = sums_of_pause(layer, pause, backward); });
-    return {slot.batch_sums[as_size(number)] + of.first, as_size(of.count)};
+  /// Calls visit with what the ranks add up in a pause of a layer: numbers, or the elements of a tensor.
+  template <class Visit>
+  void visit_sums(const Slot<T>& slot, int number, Index pause, bool backward, Visit&& visit) const {
+    const PauseSum of = this->outline().sum_of_pause(number, pause, backward);
+    if (of.over == SummedOver::batch) visit(std::span<double>{slot.batch_sums[as_size(number)] + of.first, as_size(of.count)});
+    if (of.over != SummedOver::parts) return;
+    layers_.visit(number, [&]<class L>(const L& layer) {
+      if constexpr (ExchangesInside<L>)
+        visit(layer
+                  .exchanged(this->outline().layers[as_size(number)].input, slot.rows, matrix(slot, slot.gradients, number),
+                             slot.saved[as_size(number)], pause, backward)
+                  .values());
+    });
   }
 
   /// Returns a tensor at a boundary: [rows, width of the boundary].

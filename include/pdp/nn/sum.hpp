@@ -42,6 +42,11 @@ class Sum : public detail::Branches<B...> {
 
   constexpr explicit Sum(B... blocks) : Base{std::move(blocks)...} { static_cast<void>(output(Shape{})); }
 
+  /// Returns the sum of the blocks that map(block) returns for each of them.
+  template <class Map>
+  [[nodiscard]] constexpr auto with_blocks(Map&& map) const {
+    return Base::with_blocks([](auto... mapped) { return Sum<decltype(mapped)...>{std::move(mapped)...}; }, map);
+  }
   [[nodiscard]] constexpr Shape output(const Shape& input) const {
     Shape of_first{};
     this->each([&](const auto& block, Index number) {

@@ -49,7 +49,7 @@ constexpr void for_each_effect(const Instruction& i, const nn::Outline& model, V
       visit(Effect{Kind::saved, layer, begins ? Access::write : is_forward || passes ? Access::update : Access::read, layer});
     }
   } else if (info(i.op).kind == OpKind::pause) {
-    const bool is_forward = i.op == Op::forward_to_sums;
+    const bool is_forward = i.op == Op::forward_to_pause;
     visit(Effect{Kind::activation, i.first, Access::read, i.first});
     if (!is_forward) {
       visit(Effect{Kind::activation, i.first + 1, Access::read, i.first});
@@ -81,7 +81,7 @@ constexpr bool computes_parameter_gradients(const Instruction& i, int first, int
 }
 /// Returns whether an instruction reads the gradient at a boundary, to compute with it or to send it.
 constexpr bool reads_gradient(const Instruction& i, int boundary) {
-  if (i.op == Op::backward_input || i.op == Op::backward_weight || i.op == Op::backward_to_sums)
+  if (i.op == Op::backward_input || i.op == Op::backward_weight || i.op == Op::backward_to_pause)
     return i.first < boundary && boundary <= i.last;
   return i.op == Op::send_start && i.tensor == Tensor::gradient && i.first == boundary;
 }

@@ -99,14 +99,14 @@ constexpr Instruction on_unit(Op op, int unit, int group = 0, int peer = -1, boo
 constexpr Instruction sum(Op op, Tensor tensor, int micro_batch, int boundary, int group) {
   return message(op, tensor, micro_batch, boundary, -1, group);
 }
-/// `op`: forward_to_sums or backward_to_sums.
-constexpr Instruction to_sums(Op op, int micro_batch, int layer, int pause) {
+/// `op`: forward_to_pause or backward_to_pause.
+constexpr Instruction to_pause(Op op, int micro_batch, int layer, int pause) {
   Instruction i = compute(op, micro_batch, layer, layer + 1);
   i.pause = detail::numbered(pause, "pause");
   return i;
 }
-constexpr Instruction sum_over_batch(Tensor tensor, int micro_batch, int layer, int pause, int group) {
-  Instruction i = sum(Op::sum_over_batch, tensor, micro_batch, layer, group);
+constexpr Instruction sum_in_pause(Tensor tensor, int micro_batch, int layer, int pause, int group) {
+  Instruction i = sum(Op::sum_in_pause, tensor, micro_batch, layer, group);
   i.pause = detail::numbered(pause, "pause");
   return i;
 }
@@ -118,7 +118,7 @@ inline std::string describe(const Instruction& i) {
   const OpKind kind = info(i.op).kind;
   std::string words = name(i.op);
   if (computes_layers(i.op)) return words + text(" micro-batch ", i.micro_batch, ", layers ", i.first, " to ", i.last - 1);
-  if (kind == OpKind::pause || kind == OpKind::batch_sum) {
+  if (kind == OpKind::pause || kind == OpKind::pause_sum) {
     words += text(" micro-batch ", i.micro_batch, ", pause ", i.pause, " of layer ", i.first);
     return kind == OpKind::pause ? words : words + text(i.tensor == Tensor::gradient ? " in backward" : "", " in group ", i.group);
   }

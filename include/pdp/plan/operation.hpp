@@ -18,9 +18,9 @@ enum class Op : std::uint8_t {
   loss,
   backward_input,   // gradients of the boundaries, from the last layer to the first
   backward_weight,  // gradients of the parameters
-  // Computation of a layer up to a pause, before the ranks add up its sums over the batch (see nn/pauses.hpp).
-  forward_to_sums,
-  backward_to_sums,
+  // Computation of a layer up to a pause, in which the ranks may add up numbers (see nn/pauses.hpp).
+  forward_to_pause,
+  backward_to_pause,
   // Messages: a boundary's activation or gradient of a micro-batch, to or from a peer of a group. The boundary is `first`.
   send_start,
   send_wait,
@@ -29,9 +29,9 @@ enum class Op : std::uint8_t {
   // All-reduce of a boundary's activation or gradient of a micro-batch. Each rank of a group has one term of the sum.
   sum_start,
   sum_wait,
-  // All-reduce of the sums of a layer's pause, over the ranks that have the layer and other rows. `tensor`: those of forward or of
-  // backward.
-  sum_over_batch,
+  // All-reduce of what a layer adds up in a pause, over the ranks that have the layer and other rows, or over those that have its other
+  // parts. `tensor`: in forward or in backward.
+  sum_in_pause,
   // All-gather before the loss of a micro-batch: each rank of a group sends the numbers that it has computed from its own output columns.
   share_loss,
   // Reduction of a unit's gradients over its group: each rank gets the sum, or its slice of it.
@@ -61,7 +61,7 @@ enum class OpKind : std::uint8_t {
   send,    // messages: tensor, micro_batch, first, group, peer
   receive,
   sum,        // tensor, micro_batch, first, group
-  batch_sum,  // tensor, micro_batch, first, pause, group
+  pause_sum,  // tensor, micro_batch, first, pause, group
   unit_call,  // unit, group; broadcast also peer
   update      // unit
 };
@@ -86,15 +86,15 @@ inline constexpr std::array ops{
     OpInfo{Op::loss, "loss", OpKind::loss},
     OpInfo{Op::backward_input, "backward_input", OpKind::layers},
     OpInfo{Op::backward_weight, "backward_weight", OpKind::layers},
-    OpInfo{Op::forward_to_sums, "forward_to_sums", OpKind::pause},
-    OpInfo{Op::backward_to_sums, "backward_to_sums", OpKind::pause},
+    OpInfo{Op::forward_to_pause, "forward_to_pause", OpKind::pause},
+    OpInfo{Op::backward_to_pause, "backward_to_pause", OpKind::pause},
     OpInfo{Op::send_start, "send_start", OpKind::send, Half::start, true},
     OpInfo{Op::send_wait, "send_wait", OpKind::send, Half::wait, true},
     OpInfo{Op::receive_start, "receive_start", OpKind::receive, Half::start, true},
     OpInfo{Op::receive_wait, "receive_wait", OpKind::receive, Half::wait, true},
     OpInfo{Op::sum_start, "sum_start", OpKind::sum, Half::start, true},
     OpInfo{Op::sum_wait, "sum_wait", OpKind::sum, Half::wait, true},
-    OpInfo{Op::sum_over_batch, "sum_over_batch", OpKind::batch_sum, Half::none, true},
+    OpInfo{Op::sum_in_pause, "sum_in_pause", OpKind::pause_sum, Half::none, true},
     OpInfo{Op::share_loss, "share_loss", OpKind::loss, Half::none, true},
     OpInfo{Op::reduce_start, "reduce_start", OpKind::unit_call, Half::start, true},
     OpInfo{Op::reduce_wait, "reduce_wait", OpKind::unit_call, Half::wait, true},

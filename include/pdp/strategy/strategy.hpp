@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <pdp/nn/outline.hpp>
-#include <pdp/plan/batch_sums.hpp>
+#include <pdp/plan/pauses.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::strategy {
@@ -25,7 +25,7 @@ constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int r
   std::vector<Plan> all;
   for (int rank = 0; rank < ranks; ++rank) {
     all.push_back(strategy.plan(model, {rank, ranks}));
-    if (model.batch_sums() > 0) all.back() = with_batch_sums(model, all.back());
+    if (!model.forward_sums.empty()) all.back() = with_pauses(model, all.back());
   }
   return all;
 }

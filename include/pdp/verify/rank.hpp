@@ -8,6 +8,7 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/plan/cuts.hpp>
+#include <pdp/plan/pauses.hpp>
 #include <pdp/plan/plan.hpp>
 #include <pdp/verify/clock.hpp>
 #include <pdp/verify/group_table.hpp>
@@ -92,7 +93,7 @@ class RehearsedRank {
     if (i.op == Op::gather_start) return units.start_gathering(i);
     if (i.op == Op::broadcast) return units.broadcast(i);
     if (const char* reason = misnamed_boundary(i); reason != nullptr) return reason;
-    if (i.op == Op::sum_over_batch) return start_batch_sum(i);
+    if (i.op == Op::sum_in_pause) return start_pause_sum(i);
     if (model_->parts == 1 || i.group != plan_->tensor_group) return "uses a group that is not the tensor-parallel group";
     return i.op == Op::share_loss ? values.missing(Tensor::activation, i.micro_batch, i.first)
                                   : values.start_sum(i.tensor, i.micro_batch, i.first);
@@ -100,7 +101,7 @@ class RehearsedRank {
   constexpr const char* end_call(const Instruction& i) {
     if (info(i.op).kind == OpKind::step) known_[as_size(start_of(i.op))] = true;
     if (i.op == Op::share_loss) shared_ = i.micro_batch;
-    if (i.op == Op::sum_over_batch) ++progress(i, i.tensor == Tensor::gradient);
+    if (i.op == Op::sum_in_pause) ++progress(i, i.tensor == Tensor::gradient);
     if (i.op == Op::sum_wait) values.end_sum(i.tensor, i.micro_batch, i.first);
     if (i.op == Op::gather_wait) units.end_gathering(i);
     return i.op == Op::reduce_wait ? units.end_reduction(i) : nullptr;
@@ -111,9 +112,9 @@ class RehearsedRank {
     if (!messages.all_waited()) return "leaves a message that is never waited for";
     if (units.is_gathering()) return "leaves parameters that are gathered and never waited for";
     if (values.has_terms()) return "leaves partial values that are never summed, or a sum that is never waited for";
-    if (!training_) return nullptr;
     for (const int progress : forward_progress_)
-      if (progress > 0) return "leaves sums over the batch that no forward uses";
+      if (progress > 0) return "leaves sums of a pause that no forward uses";
+    if (!training_) return nullptr;
     if (const char* reason = units.left_over(); reason != nullptr) return reason;
     return started_ != known_ ? "leaves a count, a norm or totals that are never waited for" : nullptr;
   }
@@ -153,36 +154,38 @@ class RehearsedRank {
   constexpr int& progress(int micro_batch, int layer, bool backward) {
     return (backward ? backward_progress_ : forward_progress_)[place(micro_batch, layer)];
   }
-  /// Returns the group over which the sums of a layer are added up; -1: no other rank has other rows.
-  [[nodiscard]] constexpr int batch_group(int number) const {
-    for (const Unit& unit : plan_->units)
-      if (unit.first <= number && number < unit.last) return plan_->share.count > 1 ? unit.group : -1;
-    return -1;
+  /// Returns the group that adds up in a pause; -1: no group.
+  [[nodiscard]] constexpr int pause_group(const Instruction& i, bool backward) const {
+    return group_of_pause(*model_, *plan_, i.first, i.pause, backward, training_);
+  }
+  [[nodiscard]] constexpr bool pauses(int number) const {
+    return layer(number).pauses > 0 && (training_ || layer(number).exchanges_inside);
   }
   constexpr const char* pause(const Instruction& i) {
-    const bool is_backward = i.op == Op::backward_to_sums;
+    const bool is_backward = i.op == Op::backward_to_pause;
     if (i.last != i.first + 1 || i.pause < 0 || i.pause >= layer(i.first).pauses) return "names a pause that the layer does not have";
-    if (!training_) return "adds up over the batch in an evaluation";
+    if (!pauses(i.first)) return "pauses in an evaluation, in which the layer adds up nothing";
     const Tensor tensor = is_backward ? Tensor::gradient : Tensor::activation;
     if (const char* reason = values.missing(tensor, i.micro_batch, is_backward ? i.last : i.first); reason != nullptr) return reason;
     int& at = progress(i, is_backward);
     if (!is_backward && at == complete) at = 0;  // a recomputation
     if (is_backward && progress(i, false) != complete) return "comes while forward of the layer is not complete";
     if (at != 2 * i.pause) return "comes before the sums of the pause before it are added up, or is computed twice";
-    at += batch_group(i.first) >= 0 ? 1 : 2;
+    at += pause_group(i, is_backward) >= 0 ? 1 : 2;
     return nullptr;
   }
-  constexpr const char* start_batch_sum(const Instruction& i) {
+  constexpr const char* start_pause_sum(const Instruction& i) {
     if (i.first >= model_->size() || i.pause < 0 || i.pause >= layer(i.first).pauses) return "names a pause that the layer does not have";
-    if (i.group != batch_group(i.first)) return "uses a group that is not that of the layer's unit";
+    if (i.group != pause_group(i, i.tensor == Tensor::gradient))
+      return "uses a group other than that of the layer's unit, or of the parts of divided layers";
     return progress(i, i.tensor == Tensor::gradient) == 2 * i.pause + 1 ? nullptr : "adds up sums that are not computed";
   }
   /// Returns why the last part of a layer that pauses cannot run, or null. `number`: the layer. `is_next`: nothing runs before it in the
   /// same instruction.
   constexpr const char* unpaused(int m, int number, bool backward, bool is_next) {
-    if (!training_ || layer(number).pauses == 0) return nullptr;
+    if (!pauses(number)) return nullptr;
     if (is_next && progress(m, number, backward) == 2 * layer(number).pauses) return nullptr;
-    return "runs a layer before its sums are added up over the batch";
+    return "runs a layer before its sums are added up over the ranks";
   }
 
   constexpr const char* forward(const Instruction& i) {
@@ -190,7 +193,7 @@ class RehearsedRank {
     if (const char* reason = values.missing(Tensor::activation, m, i.first); reason != nullptr) return reason;
     for (int number = i.first; number < i.last; ++number) {
       if (const char* reason = unpaused(m, number, false, number == i.first); reason != nullptr) return reason;
-      if (training_) progress(m, number, false) = complete;
+      progress(m, number, false) = complete;
       const bool is_term = layer(number).exchange == nn::Exchange::output;
       if (is_term && number + 1 < i.last) return "uses an activation before it is summed over the group";
       if (const char* reason = give(Tensor::activation, m, number + 1, number, is_term); reason != nullptr) return reason;

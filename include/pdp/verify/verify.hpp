@@ -67,7 +67,7 @@ constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int ran
       if (i.first < 0 || i.first > layers || i.last < 0 || i.last > layers || (computes_layers(i.op) && i.first >= i.last))
         return fault(name, at, "names layers that the model does not have");
       const OpKind kind = info(i.op).kind;
-      if ((kind == OpKind::pause || kind == OpKind::batch_sum) &&
+      if ((kind == OpKind::pause || kind == OpKind::pause_sum) &&
           (i.first == layers || i.pause < 0 || i.pause >= model.layers[as_size(i.first)].pauses))
         return fault(name, at, "names a pause that the layer does not have");
       if (is_of_unit(i.op) && (i.unit < 0 || i.unit >= units)) return fault(name, at, "names a unit that the plan does not have");

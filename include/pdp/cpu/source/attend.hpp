@@ -223,7 +223,7 @@ void attend_backward_heads(const Cpu& cpu, const Attention& how, const HeadsOfSa
   std::array<T, as_size(Scores<T>::most_queries)> mean;
   for (Index head = key_head * how.of_key_head(); head < (key_head + 1) * how.of_key_head(); ++head) {
     for_each_block(0, how.positions, Scores<T>::most_queries, [&](Index first, Index queries) {
-      const Index at = first * how.out() + how.query(head);
+      const Index at = first * how.out() + how.output(head);
       const Block<const T> out{y + at, how.out()}, of_out{gradient_y + at, how.out()};
       row_products(cpu, out, of_out, queries, how.width, mean.data());
       const T* const own_sums = sums + (first * how.heads + head) * attention_sums;
@@ -253,7 +253,7 @@ void attend(const Cpu& cpu, const Attention& how, Matrix<const T> x, Matrix<T> y
   in_parts(cpu, x.rows * how.heads, 1, [&](Index begin, Index end) {
     for (Index item = begin; item < end; ++item) {
       const Index row = item / how.heads, head = item % how.heads;
-      detail::attend_head<T>(cpu, how, {how, x.row(row)}, head, {y.row(row) + how.query(head), how.out()},
+      detail::attend_head<T>(cpu, how, {how, x.row(row)}, head, {y.row(row) + how.output(head), how.out()},
                              sums + (row * how.positions * how.heads + head) * attention_sums);
     }
   });
@@ -284,8 +284,8 @@ void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matr
         const double angle = rotation.sign() * static_cast<double>(position) * std::pow(rotation.base, rotation.exponent(i, how.width));
         const auto cosine = static_cast<T>(std::cos(angle)), sine = static_cast<T>(std::sin(angle));
         for (Index row = 0; row < x.rows; ++row) {
-          for (Index head = 0; head < how.heads + how.key_heads; ++head) {  // the keys lie behind the queries
-            T* const pair = x.row(row) + position * how.row() + head * how.width + i;
+          for (Index which = 0; which < how.heads + how.key_heads; ++which) {
+            T* const pair = x.row(row) + position * how.row() + how.query_or_key(which) + i;
             const T first = pair[0], second = pair[half];
             pair[0] = first * cosine - second * sine;
             pair[half] = first * sine + second * cosine;

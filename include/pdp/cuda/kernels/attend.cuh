@@ -28,7 +28,7 @@ struct Heads {
   }
   template <class T>
   __device__ T* out(T* y, Index row, Index position, Index head) const {
-    return y + (row * how.positions + position) * how.out() + how.query(head);
+    return y + (row * how.positions + position) * how.out() + how.output(head);
   }
   template <class T>
   __device__ T* sums_of(T* sums, Index row, Index position, Index head) const {
@@ -183,7 +183,7 @@ struct Rotate {
     const double angle =
         rotation.sign() * static_cast<double>(position % how.positions) * pow(rotation.base, rotation.exponent(pair, how.width));
     const auto cosine = static_cast<float>(cos(angle)), sine = static_cast<float>(sin(angle));
-    T* const at = x + position * how.row() + head * how.width + pair;
+    T* const at = x + position * how.row() + how.query_or_key(head) + pair;
     const float first = as_float(at[0]), second = as_float(at[half]);
     at[0] = static_cast<T>(first * cosine - second * sine);
     at[half] = static_cast<T>(first * sine + second * cosine);

@@ -15,8 +15,9 @@ PDP_INLINE void a_model_has_no_such_part(Part part) {
 }
 PDP_INLINE void a_model_has_nothing_to_divide() {
   throw ConfigError{
-      "tensor parallelism needs two nn::Linear with only elementwise layers between them, but the model has no such pair; choose another "
-      "strategy, or write nn::ColumnParallel and nn::RowParallel where they should be"};
+      "tensor parallelism needs two nn::Linear with only elementwise layers between them, two nn::Conv2d whose channels can be divided, an "
+      "nn::MultiHeadAttention or an nn::Embedding whose tokens can be divided, but the model has none of them; choose another strategy, or "
+      "write nn::ColumnParallel and nn::RowParallel where they should be"};
 }
 
 }  // namespace pdp::nn::detail

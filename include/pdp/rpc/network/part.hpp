@@ -39,7 +39,7 @@ class NetworkPart {
   static_assert(!nn::any_uses_row_numbers<nn::LeafTypes<Model>>,
                 "pdp: layers that draw random numbers cannot be in a remote network, which does not number its rows; train the model with "
                 "a Trainer");
-  static_assert(!nn::any_pauses<nn::LeafTypes<Model>>,
+  static_assert(!nn::any_sums_over_batch<nn::LeafTypes<Model>>,
                 "pdp: layers that add up over the batch, such as nn::BatchNorm, cannot be in a remote network; use nn::GroupNorm, or train "
                 "the model with a Trainer");
   static_assert(!nn::any_takes_tokens<nn::LeafTypes<Model>>,

@@ -74,6 +74,12 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
     if (ranks == 1) continue;
     if (i.op == Op::sum_start || i.op == Op::share_loss) ++use.calls;
     if (i.op == Op::sum_start) use.sent += 2 * model.width(i.first) * rows * bytes.compute * (ranks - 1) / ranks;
+    if (i.op == Op::sum_in_pause) {
+      const nn::PauseSum sum = model.sum_of_pause(i.first, i.pause, i.tensor == Tensor::gradient);
+      const Index size = sum.over == nn::SummedOver::parts ? rows * bytes.compute : static_cast<Index>(sizeof(double));
+      ++use.calls;
+      use.sent += 2 * sum.count * size * (ranks - 1) / ranks;
+    }
     if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
     if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
     ++use.calls;
