@@ -472,6 +472,7 @@ set(pdp_headers
     pdp/nn/source/multilayer_perceptron.hpp
     pdp/nn/source/outline.hpp
     pdp/nn/source/parameter.hpp
+    pdp/nn/source/placement.hpp
     pdp/nn/source/positions.hpp
     pdp/nn/source/reshape.hpp
     pdp/nn/source/residual.hpp

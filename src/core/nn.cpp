@@ -27,6 +27,7 @@
 #include <pdp/nn/source/multilayer_perceptron.hpp>
 #include <pdp/nn/source/outline.hpp>
 #include <pdp/nn/source/parameter.hpp>
+#include <pdp/nn/source/placement.hpp>
 #include <pdp/nn/source/positions.hpp>
 #include <pdp/nn/source/reshape.hpp>
 #include <pdp/nn/source/residual.hpp>

@@ -164,9 +164,9 @@ TEST_CASE("A checkpoint of another model, optimizer or precision is refused", "[
 TEST_CASE("A manifest of a newer version is refused", "[checkpoint]") {
   checkpoint::Manifest manifest;
   std::string words = checkpoint::encode(manifest);
-  words.replace(words.find("\"version\":1"), 11, "\"version\":2");
+  words.replace(words.find("\"version\":1"), 11, "\"version\":3");
   CHECK_THROWS_WITH(checkpoint::decode(words, "run/manifest.json"),
-                    Contains("run/manifest.json: expected a manifest of version 1 to 1, found version 2"));
+                    Contains("run/manifest.json: expected a manifest of version 1 to 2, found version 3"));
 }
 
 TEST_CASE("A manifest keeps texts, whole numbers, and numbers that are not finite", "[checkpoint]") {

@@ -43,6 +43,27 @@ static_assert(nn::placement_after<Divided<Pair>>(Placement::invariant) == Placem
 
 namespace {
 
+/// A user's container, whose order of layers is known only at run time.
+struct Stack {
+  using Leaves = TypeList<RowParallel, Replicate>;
+  std::vector<RowParallel> rows;
+  std::vector<Replicate> views;
+
+  [[nodiscard]] Index leaves() const { return pdp::as_index(rows.size() + views.size()); }
+  template <class Visit>
+  void leaf(Index number, Visit&& visit) const {
+    for_each_leaf({}, [&](const auto& layer, const Path&) {
+      if (number-- == 0) visit(layer);
+    });
+  }
+  template <class Visit>
+  void for_each_leaf(const Path& path, Visit&& visit) const {
+    Index number = 0;
+    for (const RowParallel& each : rows) visit(each, path.child(number++));
+    for (const Replicate& each : views) visit(each, path.child(number++));
+  }
+};
+
 template <class Model>
 std::vector<std::string> layers(const Model& model) {
   std::vector<std::string> found;
@@ -260,6 +281,11 @@ TEST_CASE("Divided and nn::outline reject models that cannot be divided, with th
                     Contains("layer 0 (OutputParallelConv2d) has 2 groups") && Contains("leave it whole"));
   CHECK_THROWS_WITH((Divided{Sequential{ChannelParallel{GroupNorm{2, 8}}}, {0, 4}, Output::whole}),
                     Contains("layer 0 (GroupNorm) has 2 groups of channels"));
+  CHECK_THROWS_WITH((Residual{Stack{{RowParallel{8, 8}}, {}}}),
+                    Contains("layer 0 (RowParallel) does not accept its input, which is invariant"));
+  CHECK_THROWS_WITH((Residual{Stack{{}, {Replicate{}}}}), Contains("the output of a block inside Residual") && Contains("nn::AllReduce"));
+  CHECK_THROWS_WITH(nn::outline(Sequential{Stack{{}, {Replicate{}}}, OutputParallelConv2d{Conv2d{1, 2, 1}}}, Shape{1, 2, 2}),
+                    Contains("divided by channels") && Contains("nn::InputParallelConv2d"));
   CHECK_THROWS_WITH((Divided{model, {2, 2}, Output::whole}), Contains("found index 2 of 2 parts"));
   CHECK_THROWS_WITH(
       (Divided{Sequential{Linear{4, 4}}, {0, 2}, Output::whole}),

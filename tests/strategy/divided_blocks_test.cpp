@@ -9,13 +9,16 @@
 #include <pdp/nn/divided.hpp>
 #include <pdp/nn/dropout.hpp>
 #include <pdp/nn/embedding.hpp>
+#include <pdp/nn/exchange.hpp>
 #include <pdp/nn/group_norm.hpp>
+#include <pdp/nn/head_parallel_attention.hpp>
 #include <pdp/nn/layer_norm.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/multi_head_attention.hpp>
 #include <pdp/nn/pool.hpp>
 #include <pdp/nn/positions.hpp>
 #include <pdp/nn/residual.hpp>
+#include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/nn/sum.hpp>
 #include <pdp/optim/sgd.hpp>
@@ -77,15 +80,16 @@ pdp::data::InMemory<std::int32_t, std::int32_t> sentences(Index count) {
 auto task_of_sentences() { return pdp::Task{transformer(), pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.05f, .momentum = 0.9f}}; }
 
 /// A convolutional network with branches inside each other.
-auto network() {
+auto network(bool per_micro_batch = false) {
   using namespace pdp::nn;
   const auto convolution = [](Index in, Index out, bool bias = true) { return Conv2d{in, out, 3, {.padding = 1, .bias = bias}}; };
+  const auto norm = [=](Index channels) { return BatchNorm{.channels = channels, .per_micro_batch = per_micro_batch}; };
   return Sequential{convolution(1, 4),
                     GroupNorm{4, 4},
                     Dropout{0.2f},
                     MaxPool2d{2},
                     convolution(4, 4),
-                    Residual{Sequential{convolution(4, 8, false), BatchNorm{8}, Relu{}, Dropout{0.2f}, convolution(8, 4), BatchNorm{4}}},
+                    Residual{Sequential{convolution(4, 8, false), norm(8), Relu{}, Dropout{0.2f}, convolution(8, 4), Residual{norm(4)}}},
                     Sum{Sequential{convolution(4, 4), Relu{}, convolution(4, 6)},
                         Sequential{Residual{Sequential{convolution(4, 4), Tanh{}, convolution(4, 4)}}, Conv2d{4, 6, 1}}},
                     Concat{Sequential{convolution(6, 8), Relu{}, convolution(8, 2)}, Conv2d{6, 3, 1}},
@@ -103,7 +107,9 @@ pdp::data::InMemory<std::int32_t> images(Index count) {
   for (Index i = 0; i < count; ++i) y.push_back(static_cast<std::int32_t>(i % 4));
   return {Shape{1, 6, 4}, support::normal(count * 24, 8), y};
 }
-auto task_of_images() { return pdp::Task{network(), pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.05f, .momentum = 0.9f}}; }
+auto task_of_images(bool per_micro_batch = false) {
+  return pdp::Task{network(per_micro_batch), pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.05f, .momentum = 0.9f}};
+}
 
 struct Way {
   int ranks;
@@ -119,15 +125,16 @@ std::vector<Way> ways(int micro_batches) {
 }
 
 template <class Comm, class Task, class Data>
-void check(const Task& task, const Data& set, const Shape& input, const Way& way) {
+void check(const Task& task, const Data& set, const Shape& input, const Way& way, const plan::GradientPolicy& gradient = {}) {
   INFO(way.ranks << " ranks");
   const auto report = pdp::testing::serial_equivalence<Comm>(
-      task, set, way.strategy, way.ranks, {.steps = 10, .global_batch = 9, .input = input, .strict_steps = 4, .tolerance = 1e-4});
+      task, set, way.strategy, way.ranks,
+      {.steps = 10, .global_batch = 9, .input = input, .strict_steps = 4, .tolerance = 1e-4, .gradient = gradient});
   INFO(report.text());
   CHECK(report);
 }
 
-/// Returns all parameters and the losses of an evaluation after some steps.
+/// Returns all parameters, the loss of an evaluation and some outputs after some steps.
 template <class Task, class Data>
 std::vector<float> trained(const Task& task, const Data& set, const Shape& input, const Way& way) {
   return pdp::testing::ranks<Thread>(way.ranks,
@@ -138,6 +145,11 @@ std::vector<float> trained(const Task& task, const Data& set, const Shape& input
                                        for (const auto& tensor : trainer.parameters())
                                          found.insert(found.end(), tensor.values.begin(), tensor.values.end());
                                        found.push_back(static_cast<float>(trainer.evaluate(set).mean_loss()));
+                                       std::vector<pdp::data::SampleOf<Data>> x(pdp::as_size(7 * input.elements()));
+                                       std::vector<typename Data::Target> y(pdp::as_size(7 * set.target_shape().elements()));
+                                       set.gather(std::vector<Index>{0, 1, 2, 3, 4, 5, 6}, x, y);
+                                       const std::vector<float> outputs = trainer.predict(x);
+                                       found.insert(found.end(), outputs.begin(), outputs.end());
                                        return found;
                                      })
       .front();
@@ -158,7 +170,34 @@ TEST_CASE("A network divided by channels has the losses of serial training", "[p
   check<pdp::comm::Shm>(task_of_images(), set, Shape{1, 6, 4}, {2, strategy::TensorParallel{}});
 }
 
-TEST_CASE("Divided blocks have the parameters and evaluations of serial training", "[parallel][tensor]") {
+TEST_CASE("A transformer that says itself how it is divided has the losses of serial training", "[parallel][tensor]") {
+  using namespace pdp::nn;
+  const pdp::Task task{
+      Sequential{
+          Embedding{vocabulary, width}, LearnedPositions{positions, width},
+          Residual{Sequential{LayerNorm{width}, Replicate{}, HeadParallelAttention{width, 4}, AllReduce{}, Dropout{0.2f}}},
+          Residual{Sequential{LayerNorm{width}, Replicate{}, ColumnParallel{width, 32}, Gelu{}, RowParallel{32, width}, AllReduce{}}},
+          LayerNorm{width}, Linear{width, vocabulary}},
+      pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.05f, .momentum = 0.9f}};
+  for (const Way& way : ways(1)) check<Thread>(task, sentences(49), Shape{positions}, way);
+}
+
+TEST_CASE("The norm of the gradient counts each parameter of divided blocks once", "[parallel][tensor]") {
+  for (const Way& way : ways(1)) {
+    check<Thread>(task_of_sentences(), sentences(49), Shape{positions}, way, {.clip_norm = 0.05});
+    check<Thread>(task_of_images(), images(46), Shape{1, 6, 4}, way, {.clip_norm = 0.05});
+  }
+}
+
+TEST_CASE("Divided blocks with the statistics of micro-batches train like as many micro-batches on one rank", "[parallel][tensor]") {
+  const auto set = images(40);
+  const std::vector<float> expected = trained(task_of_images(true), set, Shape{1, 6, 4}, {1, strategy::Single{2}});
+  for (const Way& way :
+       {Way{2, strategy::TensorParallel{2}}, Way{4, strategy::Hybrid<Schedule>{.mesh = {.pipeline = 2, .tensor = 2}, .micro_batches = 2}}})
+    CHECK(support::difference(trained(task_of_images(true), set, Shape{1, 6, 4}, way), expected) < 1e-3);
+}
+
+TEST_CASE("Divided blocks have the parameters, evaluations and predictions of serial training", "[parallel][tensor]") {
   const auto compare = [](const auto& task, const auto& set, const Shape& input) {
     const std::vector<float> expected = trained(task, set, input, {1, strategy::Single{}});
     for (const Way& way : ways(1)) {

@@ -5,11 +5,13 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include <pdp/checkpoint/block.hpp>
 #include <pdp/checkpoint/hash.hpp>
+#include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/nn/parameter.hpp>
@@ -23,11 +25,16 @@ struct StoredTensor {
   std::string type = "F32";  // F32 or F64
   Index rows = 0, cols = 0;  // of the whole tensor in pdp's memory; a vector has one column
   bool is_vector = false;
-  bool transposed = false;  // PyTorch's tensor has `cols` rows and `rows` columns
+  bool transposed = false;          // PyTorch's tensor has `cols` rows and `rows` columns
+  random::GroupedColumns order{};   // of the columns (of a vector: its elements) in PyTorch's tensor
+  std::vector<Index> file_shape{};  // of PyTorch's tensor, if it has more than two dimensions and is known
 
   [[nodiscard]] std::size_t bytes_of_element() const { return type == "F64" ? 8 : 4; }
   /// Returns the shape of PyTorch's tensor.
   [[nodiscard]] std::vector<Index> shape() const;
+  /// Returns the number of an element in PyTorch's tensor, and back: the row and the column of such an element in memory.
+  [[nodiscard]] Index file_element(Index row, Index col) const;
+  [[nodiscard]] std::pair<Index, Index> place_of(Index file_element) const;
   /// Returns the name of the parameter, and of the state if it is one: "exp_avg of 0.weight".
   [[nodiscard]] std::string words() const;
   friend bool operator==(const StoredTensor&, const StoredTensor&) = default;
@@ -77,7 +84,7 @@ using Values = std::map<std::string, Value>;
 
 /// The contents of a checkpoint's file manifest.json.
 struct Manifest {
-  static constexpr int newest = 1;  // version of the format
+  static constexpr int newest = 2;  // version of the format; 1 is written if no tensor has an order
   static constexpr std::string_view file_name = "manifest.json";
 
   Position position{};

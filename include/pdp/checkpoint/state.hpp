@@ -19,6 +19,7 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/parameter.hpp>
 #include <pdp/nn/stage_parameters.hpp>
@@ -31,6 +32,7 @@ namespace pdp::checkpoint {
 struct Destination {
   std::size_t tensor = 0;                       // number in the manifest
   bool transposed = false;                      // PyTorch's tensor is the transpose of the one in memory
+  random::GroupedColumns order{};               // of the columns in PyTorch's tensor
   std::vector<std::pair<Block, Index>> blocks;  // and the number of the first element of each in the place
   std::function<std::span<std::byte>()> begin;  // returns memory for the elements, in the checkpoint's element type
   std::function<void()> end;                    // called when the memory is filled; may be empty
@@ -118,6 +120,7 @@ template <class Stored, class D, class E>
   Destination to;
   to.tensor = number_of(tensors, parameter.full_name(), state);
   to.transposed = parameter.transposed;
+  to.order = parameter.order;
   for_each_block(parameter, first, as_index(values.size()), [&](const Block& block, Index at) { to.blocks.emplace_back(block, at); });
   if constexpr (std::same_as<E, Stored> && D::uses_host_memory) {
     to.begin = [values] { return std::as_writable_bytes(values); };

@@ -110,6 +110,14 @@ struct GroupedColumns {
     const Index kind = (in_group - leading) / width;  // 0: the second, 1: the third
     return groups * (leading + kind * width) + group * width + (in_group - leading) % width;
   }
+  /// Returns the column in memory of a number in the stream.
+  [[nodiscard]] constexpr Index in_memory(Index number) const {
+    if (groups == 0) return number;
+    const Index of_group = leading + 2 * width, behind = number - groups * leading;
+    if (behind < 0) return number / leading * of_group + number % leading;
+    const Index kind = behind / (groups * width), of_kind = behind % (groups * width);
+    return of_kind / width * of_group + leading + kind * width + of_kind % width;
+  }
   friend constexpr bool operator==(const GroupedColumns&, const GroupedColumns&) = default;
 };
 

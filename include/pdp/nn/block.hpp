@@ -125,11 +125,6 @@ template <class List>
 constexpr bool any_reshapes = false;
 template <class... L>
 constexpr bool any_reshapes<TypeList<L...>> = ((is_view<L> && !is_exchange<L>) || ...);
-/// Whether a TypeList holds an exchange.
-template <class List>
-constexpr bool any_is_exchange = false;
-template <class... L>
-constexpr bool any_is_exchange<TypeList<L...>> = (is_exchange<L> || ...);
 
 /// Whether a TypeList holds a layer that takes tokens.
 template <class List>

@@ -22,7 +22,7 @@ class Branches {
   static_assert(
       (begins_and_ends_in_full<B>() && ...),
       "pdp: each block of an nn::Sum or nn::Concat must take its input in full on each rank of a tensor-parallel group and give its "
-      "output so: begin with nn::Replicate before ColumnParallel, and end with nn::AllReduce behind RowParallel");
+      "output so: begin with nn::Replicate before ColumnParallel and the like, and end with nn::AllReduce behind RowParallel and the like");
   static_assert(!any_reshapes<LeafTypes<B...>>,
                 "pdp: nn::Flatten and nn::Reshape cannot be inside nn::Sum or nn::Concat; put them before or behind");
 

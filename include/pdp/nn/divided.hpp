@@ -87,7 +87,9 @@ class Divided {
       add_placed(layer);
     } else if constexpr (requires { typename detail::Forms<L, chooses>::Divides; }) {
       add(inside(layer, part, at));
-    } else if (!chooses || way == Way::whole) {
+    } else if constexpr (!chooses) {
+      add(layer);
+    } else if (way == Way::whole) {
       add(layer);
     } else if constexpr (std::is_same_v<L, Linear>) {
       if (way == Way::by_outputs) {

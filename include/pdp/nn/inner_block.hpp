@@ -29,7 +29,7 @@ class InnerBlock {
  public:
   using Leaves = LeafTypes<B>;
 
-  constexpr explicit InnerBlock(B block) : block_{std::move(block)} {}
+  constexpr explicit InnerBlock(B block) : block_{std::move(block)} { check_placements(block_); }
 
   [[nodiscard]] constexpr const B& block() const { return block_; }
   [[nodiscard]] constexpr Index input_elements() const { return nn::input_elements(block_); }

@@ -95,8 +95,8 @@ template <class L, class D, class T>
 struct LayerOnRequirements {
   static_assert(
       !HasPauses<L> || Pauses<L>,
-      "pdp: this layer has the function pauses(), but not all others that pdp/nn/pauses.hpp requires of a layer that adds up over the "
-      "batch");
+      "pdp: this layer has the function pauses(), but not all others that pdp/nn/pauses.hpp requires of a layer that pauses, with these "
+      "arguments");
 
   using X = Matrix<const InputOf<L, T>>;
   using In = Matrix<const T>;

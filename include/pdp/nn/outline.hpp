@@ -44,6 +44,11 @@ struct Outline {
   Shape output{};                                         // of a sample, with the columns of all ranks
 
   [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
+  /// Returns whether a layer pauses in a step, or in an evaluation.
+  [[nodiscard]] constexpr bool pauses(int layer, bool training) const {
+    const Layer& own = layers[as_size(layer)];
+    return own.pauses > 0 && (training || own.exchanges_inside);
+  }
   /// Returns what the ranks add up in a pause of a layer.
   [[nodiscard]] constexpr PauseSum sum_of_pause(int layer, Index pause, bool backward) const {
     return (backward ? backward_sums : forward_sums)[as_size(layers[as_size(layer)].first_pause + pause)];
@@ -81,7 +86,6 @@ struct Outline {
 };
 
 // Not constexpr on purpose, as in block.hpp.
-[[noreturn]] void a_layer_does_not_take_what_the_one_before_it_leaves(const char* layer, const Path& at, Placement given);
 [[noreturn]] void a_model_ends_in_what_no_loss_can_take(Placement given);
 
 /// Outlines a model for samples of shape `input`. Throws ShapeError if a layer does not accept the width of its input. Throws ConfigError

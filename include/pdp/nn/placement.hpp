@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include <pdp/core/pass.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/nn/pauses.hpp>
 
@@ -110,6 +111,9 @@ struct PlacementAfter {
   }
 };
 
+// Not constexpr on purpose, as in block.hpp.
+[[noreturn]] void a_layer_does_not_take_what_the_one_before_it_leaves(const char* layer, const Path& at, Placement given);
+
 /// Returns the placement of a block's output, given that of its input.
 template <class B>
 constexpr Placement placement_after(Placement given) {
@@ -131,8 +135,9 @@ struct Neighbours {
   static constexpr bool fit = placement_after<After>(given) != Placement::misfit;
   static_assert(fit,
                 "pdp: the second of these two layers does not accept the placement of the first one's output over a tensor-parallel "
-                "group: put nn::AllReduce behind partial outputs (RowParallel), nn::Replicate before ColumnParallel, and nothing but "
-                "elementwise layers between ColumnParallel and RowParallel");
+                "group: put nn::AllReduce behind partial outputs (such as those of RowParallel), nn::Replicate before ColumnParallel and "
+                "the like, nothing but elementwise layers between ColumnParallel and RowParallel, and nothing but layers that keep "
+                "channels apart (ChannelParallel for norms) between OutputParallelConv2d and InputParallelConv2d");
 };
 
 namespace detail {
@@ -145,6 +150,23 @@ constexpr bool begins_and_ends_in_full() {
     return end == Placement::invariant || end == Placement::unknown;
   }
   return true;  // another static_assert reports it
+}
+
+// Not constexpr on purpose, as in block.hpp.
+[[noreturn]] void the_block_of_a_layer_does_not_give_its_output_in_full(Placement given);
+
+/// Throws ConfigError if a layer of such a block does not accept the placement of its input, or the block does not give its output in full.
+template <Block B>
+constexpr void check_placements(const B& block) {
+  if constexpr (any_is_placed<LeafTypes<B>>) {
+    Placement placement = Placement::invariant;
+    for_each_leaf(block, {}, [&]<class L>(const L&, const Path& at) {
+      const Placement after = placement_after<L>(placement);
+      if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
+      placement = after;
+    });
+    if (placement != Placement::invariant) the_block_of_a_layer_does_not_give_its_output_in_full(placement);
+  }
 }
 
 /// Whether leaves of a block, whose types are in a TypeList, may pause inside a layer, or exchange there.
@@ -172,3 +194,7 @@ constexpr bool meet() {
 }  // namespace detail
 
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/placement.hpp>
+#endif

@@ -107,6 +107,7 @@ static_assert(Layer<AvgPool2d> && ChecksShape<AvgPool2d>);
 /// compile error.
 class AdaptiveAvgPool2d : public NoParameters {
  public:
+  static constexpr bool is_channelwise = true;
   static constexpr const char* name = "AdaptiveAvgPool2d";
   using forgets_output = AdaptiveAvgPool2d;
 

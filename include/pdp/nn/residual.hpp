@@ -24,9 +24,10 @@ namespace detail {
 template <class B>
 class Residual {
   static_assert(detail::is_or_resembles_block<B>, "pdp: the argument of nn::Residual must be a layer or a container of layers");
-  static_assert(detail::begins_and_ends_in_full<B>(),
-                "pdp: the block of an nn::Residual must take its input in full on each rank of a tensor-parallel group and give its output "
-                "so: begin with nn::Replicate before ColumnParallel, and end with nn::AllReduce behind RowParallel");
+  static_assert(
+      detail::begins_and_ends_in_full<B>(),
+      "pdp: the block of an nn::Residual must take its input in full on each rank of a tensor-parallel group and give its output "
+      "so: begin with nn::Replicate before ColumnParallel and the like, and end with nn::AllReduce behind RowParallel and the like");
   static_assert(!any_reshapes<LeafTypes<B>>,
                 "pdp: nn::Flatten and nn::Reshape cannot be inside nn::Residual, as a residual keeps the shape of its input");
 

@@ -51,15 +51,10 @@ class PauseWriter {
   }
 
  private:
-  [[nodiscard]] constexpr bool pauses(int layer) const {
-    const Outline::Layer& own = model_.layers[as_size(layer)];
-    return own.pauses > 0 && (training_ || own.exchanges_inside);
-  }
-
   constexpr void forward(const Instruction& i) {
     int first = i.first;
     for (int layer = i.first; layer < i.last; ++layer) {
-      if (!pauses(layer)) continue;
+      if (!model_.pauses(layer, training_)) continue;
       if (first < layer) list_.push_back(compute(Op::forward, i.micro_batch, first, layer));
       pause(Op::forward_to_pause, Tensor::activation, i.micro_batch, layer);
       first = layer;
@@ -69,7 +64,7 @@ class PauseWriter {
   constexpr void backward(const Instruction& i) {
     int last = i.last;
     for (int layer = i.last - 1; layer >= i.first; --layer) {
-      if (!pauses(layer)) continue;
+      if (!model_.pauses(layer, training_)) continue;
       if (layer + 1 < last) list_.push_back(compute(Op::backward_input, i.micro_batch, layer + 1, last));
       pause(Op::backward_to_pause, Tensor::gradient, i.micro_batch, layer);
       last = layer + 1;

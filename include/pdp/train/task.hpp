@@ -18,7 +18,7 @@ struct Task {
         return true;
       }(),
       "pdp: the model begins with a layer that cannot take the batch directly (put nn::Replicate before nn::ColumnParallel), or "
-      "ends in an output that no loss can take (put nn::AllReduce behind nn::RowParallel)");
+      "ends in an output that no loss can take (put nn::AllReduce behind nn::RowParallel and the like)");
   static_assert(optim::Optimizer<Optimizer> || optim::detail::OptimizerRequirements<Optimizer>::resembles,
                 "pdp: the third member of a Task must be an optimizer (see optim/optimizer.hpp)");
   static_assert(optim::Schedule<Schedule> || optim::detail::ScheduleRequirements<Schedule>::resembles,

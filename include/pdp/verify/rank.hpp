@@ -158,13 +158,10 @@ class RehearsedRank {
   [[nodiscard]] constexpr int pause_group(const Instruction& i, bool backward) const {
     return group_of_pause(*model_, *plan_, i.first, i.pause, backward, training_);
   }
-  [[nodiscard]] constexpr bool pauses(int number) const {
-    return layer(number).pauses > 0 && (training_ || layer(number).exchanges_inside);
-  }
   constexpr const char* pause(const Instruction& i) {
     const bool is_backward = i.op == Op::backward_to_pause;
     if (i.last != i.first + 1 || i.pause < 0 || i.pause >= layer(i.first).pauses) return "names a pause that the layer does not have";
-    if (!pauses(i.first)) return "pauses in an evaluation, in which the layer adds up nothing";
+    if (!model_->pauses(i.first, training_)) return "pauses in an evaluation, in which the layer adds up nothing";
     const Tensor tensor = is_backward ? Tensor::gradient : Tensor::activation;
     if (const char* reason = values.missing(tensor, i.micro_batch, is_backward ? i.last : i.first); reason != nullptr) return reason;
     int& at = progress(i, is_backward);
@@ -183,7 +180,7 @@ class RehearsedRank {
   /// Returns why the last part of a layer that pauses cannot run, or null. `number`: the layer. `is_next`: nothing runs before it in the
   /// same instruction.
   constexpr const char* unpaused(int m, int number, bool backward, bool is_next) {
-    if (!pauses(number)) return nullptr;
+    if (!model_->pauses(number, training_)) return nullptr;
     if (is_next && progress(m, number, backward) == 2 * layer(number).pauses) return nullptr;
     return "runs a layer before its sums are added up over the ranks";
   }

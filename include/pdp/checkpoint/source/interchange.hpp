@@ -56,9 +56,9 @@ PDP_INLINE void export_checkpoint(const std::filesystem::path& from, const std::
   values.reserve(reader.manifest().tensors.size());
   for (const StoredTensor& tensor : reader.manifest().tensors) {
     const auto shape = tensor.shape();
-    const Block whole{0, 0, shape.front(), shape.size() == 1 ? 1 : shape.back()};
+    const Block whole{0, 0, shape.front(), tensor.rows * tensor.cols / shape.front()};
     std::vector<std::byte>& bytes = values.emplace_back(as_size(whole.elements()) * tensor.bytes_of_element());
-    destinations.push_back({destinations.size(), false, {{whole, 0}}, [&bytes] { return std::span{bytes}; }, {}});
+    destinations.push_back({destinations.size(), false, {}, {{whole, 0}}, [&bytes] { return std::span{bytes}; }, {}});
     written.push_back({detail::exported_name(tensor), data::element_type(tensor.type), shape, bytes});
   }
   fill(reader, destinations);
@@ -74,14 +74,15 @@ PDP_INLINE std::filesystem::path import_checkpoint(const std::filesystem::path& 
   for (const data::TensorInfo& info : from.tensors()) {
     const bool is_double = info.type == data::ElementType::F64;
     if (!is_double && info.type != data::ElementType::F32) continue;
-    if (info.shape.empty() || info.shape.size() > 2 || info.elements() == 0)
-      throw FileError{text(file.string(), ": expected tensors of one or two dimensions, found '", data::detail::shown(info.name),
+    if (info.shape.empty() || info.elements() == 0)
+      throw FileError{text(file.string(), ": expected tensors with elements and dimensions, found '", data::detail::shown(info.name),
                            "' of shape ", shape_text(info.shape), ". Remove it from the file.")};
     StoredTensor tensor;
     tensor.type = is_double ? "F64" : "F32";
     tensor.rows = info.shape.front();
-    tensor.cols = info.shape.size() == 1 ? 1 : info.shape.back();
+    tensor.cols = info.elements() / tensor.rows;
     tensor.is_vector = info.shape.size() == 1;
+    if (info.shape.size() > 2) tensor.file_shape.assign(info.shape.begin(), info.shape.end());
     detail::read_exported_name(info.name, tensor);
     std::vector<std::byte>& bytes = values.emplace_back(info.end - info.begin);
     const auto read = [&]<class T>(T) {

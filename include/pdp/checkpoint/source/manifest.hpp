@@ -2,11 +2,13 @@
 
 /// Definitions for pdp/checkpoint/manifest.hpp; see pdp/core/separate_compilation.hpp.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -29,12 +31,26 @@ PDP_INLINE std::string StoredTensor::words() const { return state.empty() ? name
 
 PDP_INLINE std::vector<Index> StoredTensor::shape() const {
   if (is_vector) return {rows};
+  if (!file_shape.empty()) return file_shape;
   return transposed ? std::vector<Index>{cols, rows} : std::vector<Index>{rows, cols};
+}
+
+PDP_INLINE Index StoredTensor::file_element(Index row, Index col) const {
+  if (is_vector) return order(row);
+  return transposed ? order(col) * rows + row : row * cols + order(col);
+}
+PDP_INLINE std::pair<Index, Index> StoredTensor::place_of(Index file_element) const {
+  if (is_vector) return {order.in_memory(file_element), 0};
+  if (transposed) return {file_element % rows, order.in_memory(file_element / rows)};
+  return {file_element / cols, order.in_memory(file_element % cols)};
 }
 
 PDP_INLINE StoredTensor stored_tensor(const nn::Parameter& parameter, std::string_view state, std::string_view type) {
   const Block whole = whole_of(parameter);
-  return {parameter.full_name(), std::string{state}, std::string{type}, whole.rows, whole.cols, parameter.cols == 0, parameter.transposed};
+  StoredTensor tensor{parameter.full_name(), std::string{state},   std::string{type}, whole.rows, whole.cols,
+                      parameter.cols == 0,   parameter.transposed, parameter.order};
+  if (parameter.row_shape.rank() > 0) tensor.file_shape = parameter.file_shape();
+  return tensor;
 }
 
 #if __has_include(<nlohmann/json.hpp>)
@@ -42,7 +58,8 @@ PDP_INLINE StoredTensor stored_tensor(const nn::Parameter& parameter, std::strin
 PDP_INLINE std::string encode(const Manifest& manifest) {
   using detail::Json;
   const Position& at = manifest.position;
-  Json all{{"format", detail::format_name}, {"version", Manifest::newest}, {"ranks", manifest.ranks}};
+  const bool has_order = std::ranges::any_of(manifest.tensors, [](const StoredTensor& each) { return each.order.groups > 0; });
+  Json all{{"format", detail::format_name}, {"version", has_order ? Manifest::newest : 1}, {"ranks", manifest.ranks}};
   all["position"] = {{"step", at.step},
                      {"epoch", at.epoch},
                      {"batch", at.batch},
@@ -75,6 +92,9 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
                               {"cols", each.cols},
                               {"vector", each.is_vector},
                               {"transposed", each.transposed}});
+    Json& made = all["tensors"].back();
+    if (each.order.groups > 0) made["order"] = {each.order.groups, each.order.leading, each.order.width};
+    if (!each.file_shape.empty()) made["shape"] = each.file_shape;
   }
   for (const StoredFile& each : manifest.files)
     all["files"].push_back({{"name", each.name}, {"bytes", each.bytes}, {"header", each.header}, {"hash", text_of(each.header_hash)}});

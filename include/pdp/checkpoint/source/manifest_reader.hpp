@@ -145,6 +145,30 @@ class ManifestReader {
                       member<bool>(from, "transposed")};
     if (made.type != "F32" && made.type != "F64") fail(text("a tensor has the type ", data::detail::shown(made.type)));
     if (made.cols > 0 && made.rows > (std::int64_t{1} << 58) / made.cols) fail(text(made.words(), " is too large"));
+    if (from.contains("order")) made.order = order(from, made);
+    if (from.contains("shape")) made.file_shape = shape(from, made);
+    return made;
+  }
+  [[nodiscard]] random::GroupedColumns order(const Json& from, const StoredTensor& tensor) const {
+    const Json& numbers = list(from, "order");
+    const Index columns = tensor.is_vector ? tensor.rows : tensor.cols;
+    if (numbers.size() != 3) fail(text("the order of ", tensor.words(), " has not three numbers"));
+    const auto number = [&](std::size_t which) { return in(1, columns, as<std::int64_t>(numbers[which], "order")); };
+    const random::GroupedColumns made{number(0), number(1), number(2)};
+    if (columns % made.groups != 0 || columns / made.groups != made.leading + 2 * made.width)
+      fail(text("the order of ", tensor.words(), " is not that of ", columns, " columns"));
+    return made;
+  }
+  [[nodiscard]] std::vector<Index> shape(const Json& from, const StoredTensor& tensor) const {
+    std::vector<Index> made;
+    Index elements = 1;
+    for (const Json& each : list(from, "shape")) {
+      made.push_back(in(1, std::int64_t{1} << 58, as<std::int64_t>(each, "shape")));
+      if (elements > (std::int64_t{1} << 58) / made.back()) fail(text("the shape of ", tensor.words(), " is too large"));
+      elements *= made.back();
+    }
+    if (made.size() < 3 || made.front() != tensor.rows || elements != tensor.rows * tensor.cols || tensor.transposed || tensor.is_vector)
+      fail(text("the shape of ", tensor.words(), " is not that of its rows and columns"));
     return made;
   }
   [[nodiscard]] StoredFile file(const Json& from) const {

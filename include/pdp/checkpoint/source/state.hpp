@@ -41,17 +41,23 @@ PDP_INLINE void copy_common(const Block& piece, std::span<const std::byte> from,
     std::memcpy(to.data() + place(block, row), from.data() + place(piece, row), as_size(both.cols) * bytes_of_element);
 }
 
-/// Returns the place of a block in the transpose.
-constexpr Block transpose_of(const Block& block) { return {block.col, block.row, block.cols, block.rows}; }
+/// Copies the elements of a piece that a block of the same tensor has, which lies in memory in another way.
+PDP_INLINE void copy_elements(const StoredTensor& stored, const Block& piece, std::span<const std::byte> from, const StoredTensor& held,
+                              const Block& block, std::span<std::byte> to) {
+  const std::size_t bytes = stored.bytes_of_element();
+  for (Index row = 0; row < piece.rows; ++row)
+    for (Index col = 0; col < piece.cols; ++col) {
+      const auto [to_row, to_col] = held.place_of(stored.file_element(piece.row + row, piece.col + col));
+      if (common({to_row, to_col, 1, 1}, block).is_empty()) continue;
+      std::memcpy(to.data() + as_size((to_row - block.row) * block.cols + to_col - block.col) * bytes,
+                  from.data() + as_size(row * piece.cols + col) * bytes, bytes);
+    }
+}
 
-/// Does the same if the block is of the transpose of the piece's tensor.
-PDP_INLINE void copy_transposed(const Block& piece, std::span<const std::byte> from, const Block& block, std::span<std::byte> to,
-                                std::size_t bytes_of_element) {
-  const Block both = common(piece, transpose_of(block));  // in the piece's tensor
-  for (Index row = both.row; row < both.row + both.rows; ++row)
-    for (Index col = both.col; col < both.col + both.cols; ++col)
-      std::memcpy(to.data() + as_size((col - block.row) * block.cols + row - block.col) * bytes_of_element,
-                  from.data() + as_size((row - piece.row) * piece.cols + col - piece.col) * bytes_of_element, bytes_of_element);
+/// Returns the blocks of the stored tensor that may hold the elements of a block.
+PDP_INLINE Block stored_block(const StoredTensor& stored, const StoredTensor& held, const Block& block) {
+  if (stored.order != held.order) return {0, 0, stored.rows, stored.cols};
+  return stored.transposed == held.transposed ? block : Block{block.col, block.row, block.cols, block.rows};
 }
 
 }  // namespace detail
@@ -74,7 +80,9 @@ PDP_INLINE void check_tensors(const std::vector<StoredTensor>& found, const std:
     if (number == found.size()) refuse("it has no ", each.words(), ", which this ", reader, " has");
     const StoredTensor& other = found[number];
     if (other.type != each.type) refuse(each.words(), " has elements of type ", other.type, " there, but ", each.type, " here");
-    if (other.shape() != each.shape())
+    // A file of an older version has no shape of more than two dimensions.
+    const bool has_shape = !other.file_shape.empty() || each.file_shape.empty();
+    if (has_shape ? other.shape() != each.shape() : other.rows != each.rows || other.cols != each.cols)
       refuse(each.words(), " has the shape ", shape_text(other.shape()), " there, but ", shape_text(each.shape()), " here");
   }
   for (const StoredTensor& each : found)
@@ -90,29 +98,38 @@ PDP_INLINE void fill(const PieceReader& from, const std::vector<Destination>& de
     struct Part {
       Block block;
       std::span<std::byte> memory;
-      bool is_transposed;  // relative to the checkpoint
+      StoredTensor held;  // the tensor as it lies in memory
+      bool is_alike;      // it lies so in the checkpoint
     };
     std::vector<Block> wanted;
     std::vector<Part> parts;
     for (const Destination* each : all) {
       const std::span<std::byte> memory = each->begin();
-      const bool is_transposed = !stored.is_vector && stored.transposed != each->transposed;
+      StoredTensor held = stored;
+      held.order = each->order;
+      held.transposed = each->transposed && !stored.is_vector;
+      if (held.transposed != stored.transposed) std::swap(held.rows, held.cols);
+      const bool is_alike = held.transposed == stored.transposed && held.order == stored.order;
       for (const auto& [block, at] : each->blocks) {
-        wanted.push_back(is_transposed ? detail::transpose_of(block) : block);
-        parts.push_back({block, memory.subspan(as_size(at) * stored.bytes_of_element()), is_transposed});
+        wanted.push_back(detail::stored_block(stored, held, block));
+        parts.push_back({block, memory.subspan(as_size(at) * stored.bytes_of_element()), held, is_alike});
       }
     }
     // A piece of whole rows of a block is read to its place there.
     const auto place = [&](const Block& piece) {
-      for (const auto& [block, memory, is_transposed] : parts)
-        if (!is_transposed && piece.col == block.col && piece.cols == block.cols && common(piece, block) == piece)
-          return memory.subspan(as_size((piece.row - block.row) * block.cols) * stored.bytes_of_element(),
-                                as_size(piece.elements()) * stored.bytes_of_element());
+      for (const Part& part : parts)
+        if (part.is_alike && piece.col == part.block.col && piece.cols == part.block.cols && common(piece, part.block) == piece)
+          return part.memory.subspan(as_size((piece.row - part.block.row) * part.block.cols) * stored.bytes_of_element(),
+                                     as_size(piece.elements()) * stored.bytes_of_element());
       return std::span<std::byte>{};
     };
     from.read(tensor, wanted, place, [&](const Block& piece, std::span<const std::byte> bytes) {
-      for (const auto& [block, memory, is_transposed] : parts)
-        (is_transposed ? detail::copy_transposed : detail::copy_common)(piece, bytes, block, memory, stored.bytes_of_element());
+      for (const Part& part : parts) {
+        if (part.is_alike)
+          detail::copy_common(piece, bytes, part.block, part.memory, stored.bytes_of_element());
+        else
+          detail::copy_elements(stored, piece, bytes, part.held, part.block, part.memory);
+      }
     });
     for (const Destination* each : all)
       if (each->end) each->end();

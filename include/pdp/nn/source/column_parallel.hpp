@@ -12,7 +12,7 @@ namespace pdp::nn {
 
 PDP_INLINE void a_width_cannot_be_divided_evenly(Index width, int ranks, const Path& at, const char* layer, const char* what) {
   throw ShapeError{text("layer ", at.str(), " (", layer, ") has ", width, " ", what, ", which cannot be divided evenly over the ", ranks,
-                        " ranks of a tensor-parallel group; choose a width that is a multiple of ", ranks,
+                        " ranks of a tensor-parallel group; choose a number that is a multiple of ", ranks,
                         ", or a tensor axis whose size divides it")};
 }
 
