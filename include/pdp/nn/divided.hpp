@@ -87,38 +87,39 @@ class Divided {
       add_placed(layer);
     } else if constexpr (requires { typename detail::Forms<L, chooses>::Divides; }) {
       add(inside(layer, part, at));
-    } else if constexpr (!chooses) {
+    } else if constexpr (std::is_same_v<typename detail::Forms<L, chooses>::type, TypeList<L>>) {
       add(layer);
-    } else if (way == Way::whole) {
-      add(layer);
-    } else if constexpr (std::is_same_v<L, Linear>) {
-      if (way == Way::by_outputs) {
-        check_division(layer.out, part.count, at, Linear::name, "outputs");
+    } else {
+      if (way == Way::whole) return add(layer);
+      if constexpr (std::is_same_v<L, Linear>) {
+        if (way == Way::by_outputs) {
+          check_division(layer.out, part.count, at, Linear::name, "outputs");
+          add_placed(Replicate{});
+          add_placed(ColumnParallel{layer.in, layer.out, layer.bias, layer.initializer, layer.bias_initializer});
+        } else {
+          check_division(layer.in, part.count, at, Linear::name, "inputs");
+          add_placed(RowParallel{layer.in, layer.out, layer.bias, layer.initializer, layer.bias_initializer});
+          add_placed(AllReduce{});
+        }
+      } else if constexpr (std::is_same_v<L, Conv2d>) {
+        if (way == Way::by_outputs) {
+          add_placed(Replicate{});
+          add_placed(OutputParallelConv2d{layer});
+        } else {
+          add_placed(InputParallelConv2d{layer});
+          add_placed(AllReduce{});
+        }
+      } else if constexpr (std::is_same_v<L, BatchNorm> || std::is_same_v<L, GroupNorm>) {
+        add_placed(ChannelParallel<L>{layer});
+      } else if constexpr (std::is_same_v<L, MultiHeadAttention>) {
+        check_division(layer.options().key_heads, part.count, at, MultiHeadAttention::name, "heads of keys");
         add_placed(Replicate{});
-        add_placed(ColumnParallel{layer.in, layer.out, layer.bias, layer.initializer, layer.bias_initializer});
-      } else {
-        check_division(layer.in, part.count, at, Linear::name, "inputs");
-        add_placed(RowParallel{layer.in, layer.out, layer.bias, layer.initializer, layer.bias_initializer});
+        add_placed(HeadParallelAttention{layer});
+        add_placed(AllReduce{});
+      } else if constexpr (std::is_same_v<L, Embedding>) {
+        add_placed(VocabularyParallelEmbedding{layer});
         add_placed(AllReduce{});
       }
-    } else if constexpr (std::is_same_v<L, Conv2d>) {
-      if (way == Way::by_outputs) {
-        add_placed(Replicate{});
-        add_placed(OutputParallelConv2d{layer});
-      } else {
-        add_placed(InputParallelConv2d{layer});
-        add_placed(AllReduce{});
-      }
-    } else if constexpr (std::is_same_v<L, BatchNorm> || std::is_same_v<L, GroupNorm>) {
-      add_placed(ChannelParallel<L>{layer});
-    } else if constexpr (std::is_same_v<L, MultiHeadAttention>) {
-      check_division(layer.options().key_heads, part.count, at, MultiHeadAttention::name, "heads of keys");
-      add_placed(Replicate{});
-      add_placed(HeadParallelAttention{layer});
-      add_placed(AllReduce{});
-    } else if constexpr (std::is_same_v<L, Embedding>) {
-      add_placed(VocabularyParallelEmbedding{layer});
-      add_placed(AllReduce{});
     }
   }
   template <class B>

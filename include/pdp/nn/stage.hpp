@@ -123,11 +123,12 @@ class Stage : public StageParameters<D, T> {
     if (of.over == SummedOver::batch) visit(std::span<double>{slot.batch_sums[as_size(number)] + of.first, as_size(of.count)});
     if (of.over != SummedOver::parts) return;
     layers_.visit(number, [&]<class L>(const L& layer) {
-      if constexpr (ExchangesInside<L>)
+      if constexpr (ExchangesInside<L>) {
         visit(layer
                   .exchanged(this->outline().layers[as_size(number)].input, slot.rows, matrix(slot, slot.gradients, number),
                              slot.saved[as_size(number)], pause, backward)
                   .values());
+      }
     });
   }
 

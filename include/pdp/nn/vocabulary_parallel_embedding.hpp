@@ -18,7 +18,9 @@ struct VocabularyParallelEmbedding : Embedding {
 
   [[nodiscard]] constexpr VocabularyParallelEmbedding divided(Part of, const Path& at) const {
     check_division(vocabulary, of.count, at, name, "tokens");
-    return {*this, of};
+    VocabularyParallelEmbedding own = *this;
+    own.part = of;
+    return own;
   }
   [[nodiscard]] constexpr Index parameter_elements() const { return padded_parameter(tokens_of_rank() * width); }
   template <class Visit>

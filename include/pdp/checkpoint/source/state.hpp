@@ -45,13 +45,11 @@ PDP_INLINE void copy_common(const Block& piece, std::span<const std::byte> from,
 PDP_INLINE void copy_elements(const StoredTensor& stored, const Block& piece, std::span<const std::byte> from, const StoredTensor& held,
                               const Block& block, std::span<std::byte> to) {
   const std::size_t bytes = stored.bytes_of_element();
-  for (Index row = 0; row < piece.rows; ++row)
-    for (Index col = 0; col < piece.cols; ++col) {
-      const auto [to_row, to_col] = held.place_of(stored.file_element(piece.row + row, piece.col + col));
-      if (common({to_row, to_col, 1, 1}, block).is_empty()) continue;
-      std::memcpy(to.data() + as_size((to_row - block.row) * block.cols + to_col - block.col) * bytes,
-                  from.data() + as_size(row * piece.cols + col) * bytes, bytes);
-    }
+  for (Index at = 0; at < piece.elements(); ++at) {
+    const auto [row, col] = held.place_of(stored.file_element(piece.row + at / piece.cols, piece.col + at % piece.cols));
+    if (common({row, col, 1, 1}, block).is_empty()) continue;
+    std::memcpy(to.data() + as_size((row - block.row) * block.cols + col - block.col) * bytes, from.data() + as_size(at) * bytes, bytes);
+  }
 }
 
 /// Returns the blocks of the stored tensor that may hold the elements of a block.
