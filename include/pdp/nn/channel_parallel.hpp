@@ -1,5 +1,7 @@
 #pragma once
 
+#include <type_traits>
+
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/batch_norm.hpp>
 #include <pdp/nn/column_parallel.hpp>
@@ -16,6 +18,17 @@ namespace detail {
 // Not constexpr on purpose, as in block.hpp.
 [[noreturn]] void a_convolution_of_several_groups_cannot_be_divided_by_channels(const Path& at, const char* layer, Index groups);
 
+/// Returns a rank's part of a convolution: `L` of these numbers of channels. `divided`: the number that is divided, and its name `what`.
+template <class L>
+constexpr L convolution_part(const L& whole, Index in, Index out, Part of, const Path& at, Index divided, const char* what) {
+  check_division(divided, of.count, at, L::name, what);
+  if (const Index groups = whole.options().groups; groups > 1)
+    a_convolution_of_several_groups_cannot_be_divided_by_channels(at, L::name, groups);
+  L own{Conv2d{in, out, whole.kernel(), whole.options()}};
+  own.part = of;
+  return own;
+}
+
 }  // namespace detail
 
 /// A Conv2d of one group with filters divided over the ranks. Each rank has some filters, takes all channels, and gives its own ones.
@@ -29,11 +42,7 @@ struct OutputParallelConv2d : Conv2d {
   constexpr explicit OutputParallelConv2d(const Conv2d& whole) : Conv2d{whole} {}
 
   [[nodiscard]] constexpr OutputParallelConv2d divided(Part of, const Path& at) const {
-    check_division(out(), of.count, at, name, "filters");
-    if (options().groups > 1) detail::a_convolution_of_several_groups_cannot_be_divided_by_channels(at, name, options().groups);
-    OutputParallelConv2d own{Conv2d{in(), out() / of.count, kernel(), options()}};
-    own.part = of;
-    return own;
+    return detail::convolution_part(*this, in(), out() / of.count, of, at, out(), "filters");
   }
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
@@ -57,11 +66,7 @@ struct InputParallelConv2d : Conv2d {
   constexpr explicit InputParallelConv2d(const Conv2d& whole) : Conv2d{whole} {}
 
   [[nodiscard]] constexpr InputParallelConv2d divided(Part of, const Path& at) const {
-    check_division(in(), of.count, at, name, "channels");
-    if (options().groups > 1) detail::a_convolution_of_several_groups_cannot_be_divided_by_channels(at, name, options().groups);
-    InputParallelConv2d own{Conv2d{in() / of.count, out(), kernel(), options()}};
-    own.part = of;
-    return own;
+    return detail::convolution_part(*this, in() / of.count, out(), of, at, in(), "channels");
   }
   template <class Visit>
   constexpr void parameters(const Path& path, Index offset, Visit&& visit) const {
@@ -80,6 +85,9 @@ struct InputParallelConv2d : Conv2d {
 /// A BatchNorm or a GroupNorm of the channels that a rank has.
 template <class L>
 struct ChannelParallel : L {
+  static_assert(std::is_same_v<L, BatchNorm> || std::is_same_v<L, GroupNorm>,
+                "pdp: the argument of nn::ChannelParallel must be an nn::BatchNorm or an nn::GroupNorm; other layers between divided "
+                "convolutions need no wrapper, or cannot be divided by channels");
   static constexpr const char* name = L::name;
   using forgets_output = ChannelParallel;
   static constexpr Placement takes = Placement::channels, gives = Placement::channels;
