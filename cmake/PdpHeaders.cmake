@@ -427,6 +427,7 @@ set(pdp_headers
     pdp/nn/elementwise.hpp
     pdp/nn/embedding.hpp
     pdp/nn/exchange.hpp
+    pdp/nn/frozen.hpp
     pdp/nn/group_norm.hpp
     pdp/nn/head_parallel_attention.hpp
     pdp/nn/image.hpp

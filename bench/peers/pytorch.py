@@ -32,6 +32,22 @@ def find(python, work, timeout):
     return python, version_of(python, timeout)
 
 
+def find_jax(python, may_install, timeout):
+    """Returns the version of JAX. If it is missing and `may_install` is true, it is installed."""
+
+    def version():
+        return run([python, "-c", "import jax; print(jax.__version__)"], timeout).strip()
+
+    try:
+        return version()
+    except Failure:
+        if not may_install:
+            raise
+    say("installing JAX")
+    run([python, "-m", "pip", "install", "--quiet", "--no-input", "jax"], max(timeout, INSTALLING))
+    return version()
+
+
 def torch_step(python, timeout, mode, **flags):
     """Runs a block of torch_step.py and returns its JSON object."""
     words = [word for name, value in flags.items() for word in (f"--{name.replace('_', '-')}", value)]

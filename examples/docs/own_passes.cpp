@@ -31,10 +31,7 @@ struct Noise : nn::NoParameters {
   template <class T>
   void forward(const pdp::cpu::Cpu&, const nn::State<T>& state,
                pdp::Matrix<const T> x, pdp::Matrix<T> y, T*) const {
-    if (state.pass.is_training)
-      multiply(state.pass, x, y);
-    else
-      std::ranges::copy(x.values(), y.data);
+    multiply(state.pass, x, y);
   }
   template <class T>
   void backward_input(const pdp::cpu::Cpu&, const nn::State<T>& state,
@@ -48,6 +45,10 @@ struct Noise : nn::NoParameters {
   template <class T>
   void multiply(const pdp::Pass& pass, pdp::Matrix<const T> from,
                 pdp::Matrix<T> to) const {
+    if (!pass.is_training) {
+      std::ranges::copy(from.values(), to.data);
+      return;
+    }
     const pdp::RowGenerator numbers = pass.generator(*this);
     for (pdp::Index r = 0; r < from.rows; ++r)
       for (pdp::Index c = 0; c < from.cols; ++c)

@@ -69,6 +69,13 @@ void check(const pdp::cuda::Device& device, const BatchNormalisation& how, Index
                      y_there.matrix(rows, cols));
   CHECK(support::difference(widened(y_there.values()), y) < rounding<T> * largest(y));
 
+  constexpr const float* zero = nullptr;
+  constexpr const T* zero_there = nullptr;
+  normalise_channels(Cpu{}, how, in, zero, variance.data(), weight, zero, Matrix<float>{y.data(), rows, cols});
+  normalise_channels(device, how, x_there.matrix(rows, cols), zero_there, variance_there.read().data(), weight_there, zero_there,
+                     y_there.matrix(rows, cols));
+  CHECK(support::difference(widened(y_there.values()), y) < rounding<T> * largest(y));
+
   const StepNumbers numbers{.row_scale = 0.25};
   const Copy<StepNumbers> numbers_there{device, {numbers}};
   for (const bool accumulate : {false, true}) {

@@ -140,6 +140,8 @@ class Batch {
     const auto values = stage_.activation(slot_, layers_).values();
     return {values.begin(), values.end()};
   }
+  /// Makes the passes those of a step. The layers must not pause, except frozen ones.
+  void train() { slot_.pass.is_training = true; }
   double forward() {
     stage_.forward(slot_, 0, layers_);
     return weighted_sum(c_, slot_.activations.back());

@@ -7,6 +7,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
 #include <pdp/nn/activation.hpp>
+#include <pdp/nn/frozen.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
@@ -260,4 +261,11 @@ TEMPLATE_TEST_CASE("A function that returns a Promise gives its result later", "
     later.sync<&Later::give_shared>(9);
     CHECK(shared.get() == 9);
   });
+}
+
+TEST_CASE("Replica refuses frozen layers and says what to do", "[rpc][frozen]") {
+  const auto make = [] {
+    const pdp::rpc::Replica replica{pdp::nn::Sequential{pdp::nn::Frozen{pdp::nn::Linear{3, 2}}}, pdp::loss::MeanSquaredError{}, 5};
+  };
+  CHECK_THROWS_WITH(make(), "0.weight is inside an nn::Frozen, which cannot be in a remote network; train the model with a Trainer");
 }

@@ -2,7 +2,11 @@
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/loss/cross_entropy.hpp>
+#include <pdp/nn/activations.hpp>
+#include <pdp/nn/frozen.hpp>
+#include <pdp/nn/linear.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
+#include <pdp/nn/residual.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/optim/schedule.hpp>
@@ -101,6 +105,14 @@ TEST_CASE("numbers_of a model differ if its initializers differ in any member or
   for (std::size_t a = 0; a < all.size(); ++a)
     for (std::size_t b = 0; b < all.size(); ++b) CHECK((numbers(all[a]) == numbers(all[b])) == (a == b));
   CHECK(numbers(squares) == numbers(same));  // equal values, as of one function at another address
+}
+
+TEST_CASE("numbers_of a model differ if other layers are frozen", "[train][agreement][frozen]") {
+  const auto numbers = [](const auto& model) { return pdp::detail::numbers_of(model, pdp::Shape{3}); };
+  using namespace nn;
+  CHECK(numbers(Sequential{Linear{3, 3}, Tanh{}}) != numbers(Sequential{Frozen{Linear{3, 3}}, Tanh{}}));
+  CHECK(numbers(Residual{Linear{3, 3}}) != numbers(Residual{Frozen{Linear{3, 3}}}));
+  CHECK(numbers(Sequential{Linear{3, 3}, Tanh{}}) != numbers(Sequential{Linear{3, 3}, Frozen{Tanh{}}}));
 }
 
 TEST_CASE("Trainer over Tcp names the rank that has a different seed, on every rank", "[train][agreement]") {

@@ -71,7 +71,7 @@ constexpr bool uses_row_numbers = requires {
 
 /// The pass over some rows for which a layer or a loss computes: a part of a step, of an evaluation or of a prediction.
 struct Pass {
-  bool is_training = false;              // a step
+  bool is_training = false;              // a step, unless the layer is frozen
   const StepNumbers* numbers = nullptr;  // in a step, its numbers, in the device's memory
   random::Key key{};                     // of the layer's random numbers
   Index first_row = 0;                   // number of the first row among those of all ranks, if the layer declares uses_row_numbers

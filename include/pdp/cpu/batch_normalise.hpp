@@ -17,7 +17,7 @@ void batch_statistics(const Cpu& cpu, const BatchNormalisation& how, Matrix<cons
 template <class T>
 void batch_normalise(const Cpu& cpu, const BatchNormalisation& how, Matrix<const T> x, const T* shift, const double* sums, const T* weight,
                      const T* bias, Matrix<T> y);
-/// Computes the same with the given mean and variance of each channel.
+/// Computes the same with the given mean and variance of each channel. If `mean` or `bias` is null, it is 0.
 template <class T>
 void normalise_channels(const Cpu& cpu, const BatchNormalisation& how, Matrix<const T> x, const T* mean, const T* variance, const T* weight,
                         const T* bias, Matrix<T> y);

@@ -42,7 +42,7 @@ class Averages {
     check_unused("with_averages()");
     are_used_ = true;
     if (!are_known) return;
-    const std::vector<nn::Run> runs = plan::runs(plan);
+    const std::vector<nn::Run> runs = plan::runs(plan, worker.stage().outline());
     for (std::size_t u = 0; u < runs.size(); ++u) {
       const int unit = as_int(u);
       Stage& stage = worker.stage();

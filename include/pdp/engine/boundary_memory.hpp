@@ -91,8 +91,8 @@ void BoundaryMemory<D, T>::cut(Matrix<const Sample> x, bool training, Index firs
 
 template <class D, class T>
 bool BoundaryMemory<D, T>::lie_together(std::span<const Slot> all, int layer) const {
-  if (model_.layers[as_size(layer)].saved > 0 || model_.layers[as_size(layer)].pauses > 0 || (layer == 0 && all.front().tokens != nullptr))
-    return false;
+  const nn::Outline::Layer& of = model_.layers[as_size(layer)];
+  if (of.saved > 0 || of.pauses > 0 || of.is_frozen || (layer == 0 && all.front().tokens != nullptr)) return false;
   const auto follow = [&](const std::vector<T*> Slot::*tensors, int boundary) {
     const auto b = as_size(boundary);
     for (std::size_t m = 1; m < all.size(); ++m)

@@ -96,7 +96,7 @@ NonFiniteTensor find_in_gradients(nn::StageParameters<D, T>& stage, const plan::
                                   const std::function<bool(const nn::Parameter&)>& frozen) {
   using Gradient = Accumulated<T>;
   NonFiniteTensor nearest;
-  const auto runs = plan::runs(plan);
+  const auto runs = plan::runs(plan, stage.outline());
   for (std::size_t u = 0; u < runs.size(); ++u) {
     stage.for_each_gradient(as_int(u), [&](const nn::Parameter& parameter, int, std::span<Gradient> whole, std::span<Gradient> own) {
       const Index number = number_of(parameter, stage.of_model());

@@ -136,7 +136,7 @@ void UnitMemory<C, D, T, Reduced>::lend(const Groups<C>& groups, const D& device
     };
     if (sees_memory && !run.keeps_gradients) continue;  // such units are reduced and gathered by messages
     if (run.slices > 1) need(values, layout.values, run.keeps_values);
-    if (!std::same_as<Reduced, Gradient>) continue;
+    if (!std::same_as<Reduced, Gradient> || !run.has_gradients) continue;
     need(gradients, layout.gradients, run.keeps_gradients);
     if (const auto number = as_size(run.buffer); number < scratches_ && run.slices > 1)
       gradients[units + buffers_ + number].share(group, layout.scratch[number]);
@@ -152,7 +152,7 @@ void UnitMemory<C, D, T, Reduced>::find_others(std::size_t u, const nn::Layout::
                                                const plan::Plan& plan) {
   Unit& unit = units_[u];
   unit.mark = static_cast<std::int64_t>(gradients_.begin(u)) * 64 + lies.run.first % 64;
-  if (values_[u].empty() || !values_.is_common(u) || !gradients_.is_common(u)) return;
+  if (values_[u].empty() || gradients_[u].empty() || !values_.is_common(u) || !gradients_.is_common(u)) return;
   C& group = groups[plan.units[u].group];
   const auto begin = as_size(lies.begin());
   for (int rank = 0; rank < group.size(); ++rank) {

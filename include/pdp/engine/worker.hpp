@@ -53,7 +53,7 @@ class Worker {
   /// `lent`, `lent_scratch`: memory that another object owns; empty if there is none.
   Worker(const plan::Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device,
          const nn::Lent<T>& lent, const std::vector<std::span<Gradient>>& lent_scratch)
-      : stage_{model, input, plan::runs(plan), limits.seed, device, lent},
+      : stage_{model, input, plan::runs(plan, nn::outline(model, input)), limits.seed, device, lent},
         updates_{optimizer, stage_, plan.units.size()},
         limits_{limits},
         micro_rows_{plan::micro_batch_rows(plan, limits.rows)},

@@ -9,6 +9,7 @@
 #include <pdp/nn/conv2d.hpp>
 #include <pdp/nn/dropout.hpp>
 #include <pdp/nn/embedding.hpp>
+#include <pdp/nn/frozen.hpp>
 #include <pdp/nn/group_norm.hpp>
 #include <pdp/nn/head_parallel_attention.hpp>
 #include <pdp/nn/layer_norm.hpp>

@@ -8,8 +8,8 @@
 namespace pdp::nn {
 
 /// y = (x - mean) / sqrt(variance + eps) * weight + bias, for each channel: [rows, channels, ...] -> the same. In a step, mean and variance
-/// are those of the channel in the whole batch, of all ranks together. Elsewhere they are the running ones, which are buffers: after each
-/// step they move by `momentum` to those of the batch. Ioffe, Szegedy, "Batch normalization", ICML 2015.
+/// are those of the channel in the whole batch, of all ranks together. Elsewhere, and if frozen, they are the running ones, which are
+/// buffers: after each step they move by `momentum` to those of the batch. Ioffe, Szegedy, "Batch normalization", ICML 2015.
 ///
 /// A strategy that cuts the batch into micro-batches is refused, unless per_micro_batch allows the statistics of a micro-batch (over all
 /// ranks) in their place; the losses are then not those of serial training. A batch in which a channel has a single value is an error; in a
@@ -72,13 +72,17 @@ struct BatchNorm {
   template <class D, class T>
   void backward_part(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y, Matrix<T>, T*,
                      Index) const {
-    batch_gradient_sums(device, how(state.input), x, mean(state), gradient_y, state.batch_sums);
+    if (state.pass.is_training) batch_gradient_sums(device, how(state.input), x, mean(state), gradient_y, state.batch_sums);
   }
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T>, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T*) const {
-    batch_normalise_backward(device, how(state.input), x, mean(state), static_cast<const double*>(state.batch_sums), state.value,
-                             gradient_y, gradient_x);
+    constexpr const T* zero = nullptr;
+    if (state.pass.is_training)
+      batch_normalise_backward(device, how(state.input), x, mean(state), static_cast<const double*>(state.batch_sums), state.value,
+                               gradient_y, gradient_x);
+    else
+      normalise_channels(device, how(state.input), gradient_y, zero, mean(state) + block(), state.value, zero, gradient_x);
   }
   /// Must follow backward_part, also if no gradient goes further back.
   template <class D, class T>

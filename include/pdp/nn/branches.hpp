@@ -167,13 +167,18 @@ class Branches {
   template <class Inner, class D, class T>
   Matrix<const T> rest_of_forward(const InnerBlock<Inner>& block, Index number, const D& device, const State<T>& own, Matrix<const T> x,
                                   T* memory) const {
-    if (!own.pass.is_training && inner_part().count == 1) return block.forward(device, own, x, memory);
+    if (never_pauses(own)) return block.forward(device, own, x, memory);
     Index before = 0;
     each([&](const auto& other, Index of) { before += of < number ? other.pauses() : 0; });
     return block.forward_part(device, own, x, memory, all_pauses() - before);
   }
-  /// Runs a part of the computation of the gradient of x, the sum of those of the blocks. gradient(block, number, saved memory) returns
-  /// that of a block's output.
+  /// Returns whether the blocks do not pause: in an evaluation, and in a step if the layer is frozen.
+  template <class T>
+  [[nodiscard]] constexpr bool never_pauses(const State<T>& state) const {
+    return !state.pass.is_training && inner_part().count == 1;
+  }
+  /// Runs a part of the computation of the gradient of x, the sum of those of the blocks, or all of it if they do not pause.
+  /// gradient(block, number, saved memory) returns the gradient of a block's output.
   template <class D, class T, class Gradient>
   void backward_branches(const D& device, const State<T>& state, const Shape& input, Matrix<const T> x, Matrix<T> gradient_x, T* saved,
                          Index part, Gradient&& gradient) const {
@@ -181,8 +186,13 @@ class Branches {
     with_memory(state, input, x.rows, saved, [&](const auto& block, Index number, const State<T>& own, T* memory) {
       const Index pauses = block.pauses();
       const Matrix<const T> of_output = gradient(block, number, memory);
-      if (0 <= part && part <= pauses) block.backward_part(device, own, x, of_output, number == 0 ? gradient_x : term, memory, part);
-      if (number > 0 && part == pauses) add(device, Matrix<const T>{gradient_x}, Matrix<const T>{term}, gradient_x);
+      const Matrix<T> to = number == 0 ? gradient_x : term;
+      if (never_pauses(state))
+        block.backward_input(device, own, x, of_output, to, memory);
+      else if (0 <= part && part <= pauses)
+        block.backward_part(device, own, x, of_output, to, memory, part);
+      if (number > 0 && (never_pauses(state) || part == pauses))
+        add(device, Matrix<const T>{gradient_x}, Matrix<const T>{term}, gradient_x);
       part -= pauses;
     });
   }

@@ -14,7 +14,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// In a step, sets each value to zero with a probability, and divides the others by 1 - probability. Elsewhere, y = x. Srivastava et al.,
+/// In a step, sets each value to zero with a probability, and divides the others by 1 - probability. Elsewhere, and if frozen, y = x.
+/// Srivastava et al.,
 /// "Dropout", JMLR 2014.
 ///
 /// The mask depends on the seed, the layer, the step, and the numbers of the row and the column among those of all ranks (see
@@ -44,7 +45,10 @@ class Dropout : public NoParameters {
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T>, Matrix<const T>, Matrix<const T> gradient_y,
                       Matrix<T> gradient_x, T*) const {
-    drop(device, state.pass, probability_, gradient_y, gradient_x);
+    if (state.pass.is_training)
+      drop(device, state.pass, probability_, gradient_y, gradient_x);
+    else if (gradient_x.data != gradient_y.data)
+      copy(device, gradient_y, gradient_x);
   }
 
  private:

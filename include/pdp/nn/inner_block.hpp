@@ -90,18 +90,18 @@ class InnerBlock {
   }
   [[nodiscard]] constexpr Index batch_values(const Shape& input) const {
     Index fewest = 0;
-    static_cast<void>(sum_of_leaves(
-        [&](const auto& layer, const Shape& shape) {
-          const Index own = nn::batch_values(layer, shape);
-          if (own > 0 && (fewest == 0 || own < fewest)) fewest = own;
-          return Index{0};
-        },
-        input));
+    Shape shape = input;
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path& path) {
+      const Index own = path.is_frozen() ? 0 : nn::batch_values(layer, shape);
+      if (own > 0 && (fewest == 0 || own < fewest)) fewest = own;
+      shape = layer.output(shape);
+    });
     return fewest;
   }
   [[nodiscard]] constexpr bool pauses_in_micro_batches() const {
     bool all = true;
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) { all = all && nn::pauses_in_micro_batches(layer); });
+    for_each_leaf(block_, {},
+                  [&](const auto& layer, const Path& path) { all = all && (path.is_frozen() || nn::pauses_in_micro_batches(layer)); });
     return all;
   }
 
@@ -117,7 +117,7 @@ class InnerBlock {
   /// Runs the last part of forward, or in an evaluation all of it (see nn/pauses.hpp). Returns the block's output, which is in `saved`.
   template <class D, class T>
   Matrix<const T> forward(const D& device, const State<T>& state, Matrix<const T> x, T* saved) const {
-    return forward_part(device, state, x, saved, state.pass.is_training || exchanges() ? pauses() : all_parts);
+    return forward_part(device, state, x, saved, last_part(state));
   }
   /// Runs a part of forward; nothing if there is no such part.
   template <class D, class T>
@@ -125,7 +125,8 @@ class InnerBlock {
     const Memory<T> memory{inside(leaves(block_), shape_of(state, x)), saved, x.rows};
     Inside at{.shape = shape_of(state, x)};
     Matrix<const T> in = x;
-    for_each_leaf(block_, {}, [&]<class L>(const L& layer, const Path&) {
+    for_each_leaf(block_, {}, [&]<class L>(const L& layer, const Path& path) {
+      at.is_frozen = path.is_frozen();
       if constexpr (!is_view<L>) {
         const Matrix<T> out = memory.output(at.boundary, layer.output(at.shape).elements());
         if (part == all_parts)
@@ -138,11 +139,11 @@ class InnerBlock {
     });
     return in;
   }
-  /// Run the last part of backward, or another one.
+  /// Run the last part of backward, or another one. In a frozen layer, the last part is all of it, as in forward of an evaluation.
   template <class D, class T>
   void backward_input(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> gradient_y, Matrix<T> gradient_x,
                       T* saved) const {
-    backward_part(device, state, x, gradient_y, gradient_x, saved, pauses());
+    backward_part(device, state, x, gradient_y, gradient_x, saved, last_part(state));
   }
   template <class D, class T>
   void backward_part(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> gradient_y, Matrix<T> gradient_x, T* saved,
@@ -152,9 +153,11 @@ class InnerBlock {
              [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out,
                  Matrix<T> gradient_in, T* kept) {
                const Index own = nn::pauses(layer), begin = count - at.pauses - own;
-               if (begin <= part && part <= begin + own)
-                 nn::backward_part(layer, device, at.bind(state), in, out, gradient_out, at.boundary == 0 ? gradient_x : gradient_in, kept,
-                                   part - begin);
+               const Matrix<T> gradient = at.boundary == 0 ? gradient_x : gradient_in;
+               if (part == all_parts)
+                 layer.backward_input(device, at.bind(state), in, out, gradient_out, gradient, kept);
+               else if (begin <= part && part <= begin + own)
+                 nn::backward_part(layer, device, at.bind(state), in, out, gradient_out, gradient, kept, part - begin);
              });
   }
   /// Must follow backward_input, which leaves the gradients between the layers in `saved`.
@@ -162,7 +165,9 @@ class InnerBlock {
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> gradient_y, T* saved) const {
     backward(shape_of(state, x), x, gradient_y, saved,
              [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out, Matrix<T>,
-                 T* kept) { layer.backward_weight(device, at.bind(state), in, out, gradient_out, kept); });
+                 T* kept) {
+               if (!at.is_frozen) layer.backward_weight(device, at.bind(state), in, out, gradient_out, kept);
+             });
   }
   /// Returns memory in `saved` for the gradient of the block's output, which no other function uses.
   template <class T>
@@ -174,7 +179,10 @@ class InnerBlock {
 
  private:
   static constexpr Index all_parts = -1;
-
+  template <class T>
+  [[nodiscard]] constexpr Index last_part(const State<T>& state) const {
+    return state.pass.is_training || exchanges() ? pauses() : all_parts;
+  }
   /// Returns the sum of of(leaf, shape of its input).
   template <class Of>
   [[nodiscard]] constexpr Index sum_of_leaves(const Of& of, const Shape& input = {}) const {
@@ -216,6 +224,7 @@ class InnerBlock {
     Index pauses = 0, sums = 0;
     Placement placement = Placement::invariant;  // of the leaf's input
     Part part{};                                 // of the divided layers around it
+    bool is_frozen = false;
 
     template <class T>
     [[nodiscard]] State<T> bind(const State<T>& state) const {
@@ -223,6 +232,7 @@ class InnerBlock {
       own.value += parameters;
       if (own.gradient != nullptr) own.gradient += parameters;
       own.pass.key = random::make_key(state.pass.key.value, leaf);
+      own.pass.is_training = state.pass.is_training && !is_frozen;
       own.pass.columns = columns_of(placement, part, shape);
       own.input = shape;
       if (own.batch_sums != nullptr) own.batch_sums += sums;
@@ -245,7 +255,8 @@ class InnerBlock {
   }
   [[nodiscard]] constexpr Inside inside(Index number, const Shape& input) const {
     Inside at{.shape = input};
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
+    for_each_leaf(block_, {}, [&](const auto& layer, const Path& path) {
+      if (number == 0) at.is_frozen = path.is_frozen();
       if (number-- > 0) at = after(layer, at);
     });
     return at;

@@ -60,7 +60,8 @@ using InputOf = std::conditional_t<takes_tokens<L>, std::int32_t, T>;
 /// schedules can separate the halves: backward_input computes the gradient of x, backward_weight the gradients of the parameters. Rows do
 /// not depend on each other, except in a layer that pauses (nn/pauses.hpp). So if nothing is saved, backward_weight may get the rows of
 /// several micro-batches together. Backward gets x and y as forward left them, unless the layer declares that it does not read x
-/// (works_in_place) or y (forgets_output).
+/// (works_in_place) or y (forgets_output). If state.pass.is_training is false in a step, the layer is frozen: backward_input then suits a
+/// forward without training, and there is no backward_weight.
 ///
 /// The x of a layer that takes tokens is a Matrix<const std::int32_t>. It has no gradient, so the layer needs no backward_input.
 template <class L, class D, class T>

@@ -16,6 +16,7 @@ struct LayerInfo {
   Index parameters = 0;  // elements that the rank holds, without padding; if the layer is divided, those of the rank's part
   Index whole = 0;       // elements of the undivided layer
   Index buffers = 0;     // elements among `parameters` that belong to buffers
+  Index frozen = 0;      // elements among `parameters` that are inside a Frozen, buffers included
 
   /// Returns "3 Linear".
   [[nodiscard]] std::string text() const { return path.empty() ? kind : path + ' ' + kind; }
@@ -31,6 +32,7 @@ template <Block Model>
       info.parameters += parameter.elements();
       info.whole += parameter.file_elements();
       if (parameter.is_buffer) info.buffers += parameter.elements();
+      if (parameter.layer.is_frozen()) info.frozen += parameter.elements();
     });
   });
   return all;

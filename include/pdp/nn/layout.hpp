@@ -22,7 +22,7 @@ struct Run {
   int slice = 0;                                     // number of this rank's slice
   bool keeps_values = true, keeps_gradients = true;  // the whole, not only a slice
   int buffer = 0;
-  bool has_gradients = true;  // false: no memory for gradients, as the rank only predicts
+  bool has_gradients = true;  // false: no memory for gradients, as the rank only predicts or the unit is frozen
 };
 
 /// The sizes of the pieces of memory for values or for gradients, in elements.

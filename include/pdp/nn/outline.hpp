@@ -36,6 +36,7 @@ struct Outline {
     bool pauses_in_micro_batches = true;
     Index first_pause = 0;          // the number of pauses of the layers before
     bool exchanges_inside = false;  // pauses for the exchanges of divided layers inside it, also in evaluations
+    bool is_frozen = false;         // inside a Frozen
   };
   std::vector<Layer> layers;
   std::vector<PauseSum> forward_sums{}, backward_sums{};  // of the pauses of all layers
@@ -44,10 +45,30 @@ struct Outline {
   Shape output{};                                         // of a sample, with the columns of all ranks
 
   [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
+  /// Returns whether a layer has parameters that are trained.
+  [[nodiscard]] constexpr bool trains(int layer) const {
+    const Layer& own = layers[as_size(layer)];
+    return own.parameters > 0 && !own.is_frozen;
+  }
+  /// Returns whether layers [first, last) have parameters, but none that are trained.
+  [[nodiscard]] constexpr bool is_frozen(int first, int last) const {
+    for (int layer = first; layer < last; ++layer)
+      if (trains(layer)) return false;
+    return elements(first, last) > 0;
+  }
   /// Returns whether a layer pauses in a step, or in an evaluation.
   [[nodiscard]] constexpr bool pauses(int layer, bool training) const {
     const Layer& own = layers[as_size(layer)];
-    return own.pauses > 0 && (training || own.exchanges_inside);
+    return own.pauses > 0 && ((training && !own.is_frozen) || own.exchanges_inside);
+  }
+  /// Returns whether a layer pauses in backward of a step. A frozen one through which no gradient passes does nothing there.
+  [[nodiscard]] constexpr bool pauses_in_backward(int layer) const {
+    return pauses(layer, true) && (!layers[as_size(layer)].is_frozen || passes_gradient(layer));
+  }
+  /// Returns whether a layer has numbers that the ranks add up over the batch. A frozen one has none, as in an evaluation.
+  [[nodiscard]] constexpr bool sums_over_batch(int layer, bool training) const {
+    const Layer& own = layers[as_size(layer)];
+    return training && own.batch_sums > 0 && !own.is_frozen;
   }
   /// Returns what the ranks add up in a pause of a layer.
   [[nodiscard]] constexpr PauseSum sum_of_pause(int layer, Index pause, bool backward) const {
@@ -59,12 +80,15 @@ struct Outline {
     for (const Layer& layer : layers) sum += layer.batch_sums;
     return sum;
   }
-  /// Returns whether backward_input of a layer must run: an earlier layer has parameters, or the layer's own backward_weight reads
-  /// gradients that backward_input saves (as in Residual).
+  /// Returns whether backward_input of a layer must run: an earlier layer is trained, or the layer's own backward_weight reads gradients
+  /// that backward_input saves (as in Residual).
   [[nodiscard]] constexpr bool passes_gradient(int layer) const {
-    if (const Layer& own = layers[as_size(layer)]; own.saved > 0 && own.parameters > 0) return true;
+    return (layers[as_size(layer)].saved > 0 && trains(layer)) || trains_before(layer);
+  }
+  /// Returns whether a layer before this one is trained.
+  [[nodiscard]] constexpr bool trains_before(int layer) const {
     for (int before = 0; before < layer; ++before)
-      if (layers[as_size(before)].parameters > 0) return true;
+      if (trains(before)) return true;
     return false;
   }
   /// Returns whether the tensor at a boundary is the batch itself: only views lie before it. False for the output of the last layer.
@@ -125,7 +149,8 @@ constexpr Outline outline(const B& model, const Shape& input) {
                batch_values(layer, shape),
                pauses_in_micro_batches(layer),
                first_pause,
-               exchanges(layer)};
+               exchanges(layer),
+               at.is_frozen()};
     // The columns of several vectors, each divided over ranks, are not some columns of the one vector that Flatten makes of them.
     const bool is_divided = placement == Placement::sharded || placement == Placement::channels;
     const bool joins_parts = is_view<L> && !PlacedLayer<L> && is_divided && out.rank() != shape.rank();

@@ -14,7 +14,7 @@
 namespace pdp::nn {
 
 /// The position of a layer in a model: the numbers on the way to it, as PyTorch's nn.Sequential counts. "3", or "1.0.2" in nested
-/// containers.
+/// containers. It also says whether the layer is inside a Frozen.
 class Path {
  public:
   static constexpr int max_depth = 8;
@@ -30,8 +30,16 @@ class Path {
   [[nodiscard]] constexpr Path joined(const Path& inner) const {
     Path longer = *this;
     for (int i = 0; i < inner.depth_; ++i) longer = longer.child(inner.at_[as_size(i)]);
+    longer.is_frozen_ = is_frozen_ || inner.is_frozen_;
     return longer;
   }
+  /// Returns the same path, inside a Frozen.
+  [[nodiscard]] constexpr Path frozen() const {
+    Path same = *this;
+    same.is_frozen_ = true;
+    return same;
+  }
+  [[nodiscard]] constexpr bool is_frozen() const { return is_frozen_; }
   [[nodiscard]] std::string str() const;
 
  private:
@@ -39,6 +47,7 @@ class Path {
 
   std::array<Index, max_depth> at_{};
   int depth_ = 0;
+  bool is_frozen_ = false;
 };
 
 /// The part of a layer that a rank has: number `index` of `count` equal parts. The default is the whole layer, which is not divided over a

@@ -24,8 +24,8 @@ struct PauseSum {
 ///
 /// forward_part(..., part) computes from pause part - 1 to pause `part`, before which it has written its own sums; backward_part does so in
 /// backward, and counts pauses in its own order. Parts are from 0 to pauses() - 1. The rest, behind the last pause, is forward and
-/// backward_input. An evaluation pauses only in a layer of which exchanges() is true, and does not add up over the batch. Otherwise,
-/// forward computes all.
+/// backward_input. An evaluation, or a frozen layer in a step, pauses only in a layer of which exchanges() is true, and does not add up
+/// over the batch. Otherwise, forward and backward_input compute all.
 template <class L>
 concept Pauses = Layer<L> && requires(const L& layer, Index pause, bool backward, Shape input) {
   { layer.pauses() } -> std::same_as<Index>;

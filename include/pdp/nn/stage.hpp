@@ -82,9 +82,11 @@ class Stage : public StageParameters<D, T> {
     }
   }
 
-  /// Computes the gradients of the parameters of layers first to last - 1, and adds them to the present ones if `accumulate` is true.
+  /// Computes the gradients of the parameters of layers first to last - 1, and adds them to the present ones if `accumulate` is true. Skips
+  /// frozen layers.
   void backward_weight(const Slot<T>& slot, int first, int last, bool accumulate) {
     for (int number = last - 1; number >= first; --number) {
+      if (this->outline().layers[as_size(number)].is_frozen) continue;
       layers_.visit(number, [&]<class L>(const L& layer) {
         layer.backward_weight(this->device(), bound(slot, number, accumulate), input<L>(slot, number),
                               read(slot, slot.activations, number + 1), read(slot, slot.gradients, number + 1),
@@ -139,11 +141,13 @@ class Stage : public StageParameters<D, T> {
  private:
   /// Returns the state of a layer in the pass of a slot.
   [[nodiscard]] State<T> bound(const Slot<T>& slot, int number, bool accumulate) const {
+    const Outline::Layer& layer = this->outline().layers[as_size(number)];
     State<T> state = this->state(number, accumulate);
     state.pass = slot.pass;
+    state.pass.is_training = slot.pass.is_training && !layer.is_frozen;
     state.pass.key = keys_[as_size(number)];
-    state.pass.columns = this->outline().layers[as_size(number)].columns;
-    state.input = this->outline().layers[as_size(number)].input;
+    state.pass.columns = layer.columns;
+    state.input = layer.input;
     if (!slot.batch_sums.empty()) state.batch_sums = slot.batch_sums[as_size(number)];
     return state;
   }

@@ -68,6 +68,7 @@ class StageParameters {
   [[nodiscard]] std::span<T> values() { return memory_.values(); }
   /// Returns the values of a whole unit. If this rank keeps only a slice of them, returns the buffer with its current contents.
   [[nodiscard]] std::span<T> values(int unit) { return {memory_[unit].values, as_size(memory_[unit].layout.whole())}; }
+  /// Of a unit that has gradients (see Run), as for own_gradients().
   [[nodiscard]] std::span<Gradient> gradients(int unit) { return {memory_[unit].gradients, as_size(memory_[unit].layout.whole())}; }
   /// From now on, the gradients of a unit are in `memory`, which must be as large as gradients(unit). For units that this rank keeps whole.
   void keep_gradients_in(int unit, std::span<Gradient> memory) { memory_.keep_gradients_in(unit, memory.data()); }
@@ -144,10 +145,11 @@ class StageParameters {
     }
   }
   /// Calls visit(parameter, layer, gradient, own) for each parameter of a unit, the last layer first. `gradient` is the whole gradient,
-  /// valid while the whole unit is in memory; `own` is the part of it in this rank's slice.
+  /// valid while the whole unit is in memory; `own` is the part of it in this rank's slice. Visits nothing if the unit has no gradients.
   template <class Visit>
   void for_each_gradient(int number, Visit&& visit) {
     const Unit& unit = memory_[number];
+    if (!unit.run().has_gradients) return;
     const Index begin = unit.layout.begin(), end = begin + unit.layout.slice;
     for (int layer = unit.run().last - 1; layer >= unit.run().first; --layer) {
       for (const LayerParameter& each : std::ranges::equal_range(parameters_, layer, {}, &LayerParameter::layer)) {

@@ -33,8 +33,8 @@ class Cuts {
   std::size_t count_ = 0;
 };
 
-/// Returns the relative cost of a layer per row, in multiplications. Forward and each half of backward cost the same. Values that are read
-/// and written count as well, so that layers without parameters are not free.
+/// Returns the relative cost of a layer per row, in multiplications. Forward and each half of backward cost the same, if they run. Values
+/// that are read and written count as well, so that layers without parameters are not free.
 constexpr Index cost(const nn::Outline::Layer& layer) {
   return std::max(layer.parameters, layer.products) + (layer.is_view ? 0 : layer.in + layer.out);
 }
@@ -47,7 +47,10 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
   if (stages < 1 || stages > layers)
     throw ConfigError{text("a model of ", layers, " layers cannot be cut into ", stages, " stages; each stage takes at least one layer")};
   std::vector<Index> before{0};
-  for (const auto& layer : model.layers) before.push_back(before.back() + cost(layer));
+  for (int layer = 0; layer < layers; ++layer) {
+    const auto& of = model.layers[as_size(layer)];
+    before.push_back(before.back() + cost(of) * (!of.is_frozen ? 3 : model.passes_gradient(layer) ? 2 : 1));
+  }
   const auto range = [&](int first, int last) { return before[as_size(last)] - before[as_size(first)]; };
   const auto at = [&](int stage, int layer) { return as_size(stage * (layers + 1) + layer); };
   constexpr double never = std::numeric_limits<double>::max();

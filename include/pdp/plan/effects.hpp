@@ -33,19 +33,21 @@ struct Effect {
 
 /// Calls visit(effect) for each tensor of its micro-batch that an instruction reads or writes, in the order of use. Both halves of backward
 /// count as reading the input and the output of a layer, since layers may read either. Layers that pass no gradient on do nothing in
-/// backward_input.
+/// backward_input, and frozen ones in backward_weight.
 template <class Visit>
 constexpr void for_each_effect(const Instruction& i, const nn::Outline& model, Visit&& visit) {
   if (computes_layers(i.op)) {
     for (int layer = i.first; layer < i.last; ++layer) {
       const bool is_forward = i.op == Op::forward, passes = i.op == Op::backward_input;
       if (passes && !model.passes_gradient(layer)) continue;
+      if (i.op == Op::backward_weight && model.layers[as_size(layer)].is_frozen) continue;
       visit(Effect{Kind::activation, layer, Access::read, layer});
       visit(Effect{Kind::activation, layer + 1, is_forward ? Access::write : Access::read, layer});
       if (passes) visit(Effect{Kind::gradient, layer, Access::write, layer});
       if (!is_forward) visit(Effect{Kind::gradient, layer + 1, Access::read, layer});
       // A layer that pauses has begun to write what it saves before.
-      const bool begins = is_forward && model.layers[as_size(layer)].pauses == 0;
+      const nn::Outline::Layer& of = model.layers[as_size(layer)];
+      const bool begins = is_forward && (of.pauses == 0 || (of.is_frozen && !of.exchanges_inside));
       visit(Effect{Kind::saved, layer, begins ? Access::write : is_forward || passes ? Access::update : Access::read, layer});
     }
   } else if (info(i.op).kind == OpKind::pause) {

@@ -14,8 +14,9 @@
 
 namespace pdp::plan {
 
-/// Returns the units of a plan in the form that nn::Stage takes.
-std::vector<nn::Run> runs(const Plan& plan);
+/// Returns the units of a plan in the form that nn::Stage takes. Frozen units that the plan neither reduces nor updates have no memory for
+/// gradients.
+std::vector<nn::Run> runs(const Plan& plan, const Outline& model);
 
 /// Sizes in elements of the memory that a rank needs for parameters, for gradients and for their reduction. The engine allocates this
 /// memory; describe() adds it up.

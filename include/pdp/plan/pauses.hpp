@@ -22,7 +22,8 @@ namespace pdp::plan {
     case nn::SummedOver::parts:
       return plan.tensor_group;
     case nn::SummedOver::batch:
-      if (const int unit = unit_of(plan, layer); training && plan.share.count > 1 && unit >= 0) return plan.units[as_size(unit)].group;
+      if (const int unit = unit_of(plan, layer); model.sums_over_batch(layer, training) && plan.share.count > 1 && unit >= 0)
+        return plan.units[as_size(unit)].group;
       break;
     case nn::SummedOver::nothing:
       break;
@@ -64,7 +65,7 @@ class PauseWriter {
   constexpr void backward(const Instruction& i) {
     int last = i.last;
     for (int layer = i.last - 1; layer >= i.first; --layer) {
-      if (!model_.pauses(layer, training_)) continue;
+      if (!model_.pauses_in_backward(layer)) continue;
       if (layer + 1 < last) list_.push_back(compute(Op::backward_input, i.micro_batch, layer + 1, last));
       pause(Op::backward_to_pause, Tensor::gradient, i.micro_batch, layer);
       last = layer + 1;
@@ -72,7 +73,7 @@ class PauseWriter {
     list_.push_back(compute(Op::backward_input, i.micro_batch, i.first, last));
   }
   constexpr void pause(Op part, Tensor tensor, int micro_batch, int layer) {
-    if (training_ && model_.layers[as_size(layer)].batch_sums > 0 && plan_.share.count > 1 && unit_of(plan_, layer) < 0)
+    if (model_.sums_over_batch(layer, training_) && plan_.share.count > 1 && unit_of(plan_, layer) < 0)
       throw PlanError{text("layer ", layer,
                            " of the model (counted from 0) adds up over the batch, but no unit of the plan holds it, so the "
                            "ranks that have other rows are not known; put it into a unit")};
@@ -102,7 +103,7 @@ class PauseWriter {
   if (model.forward_sums.empty() || has_pauses) return with_sums;
   for (int layer = 0; layer < model.size(); ++layer) {
     const Outline::Layer& own = model.layers[as_size(layer)];
-    if (plan.micro_batches > 1 && !own.pauses_in_micro_batches) {
+    if (plan.micro_batches > 1 && !own.pauses_in_micro_batches && !own.is_frozen) {
       throw PlanError{text("layer ", layer,
                            " of the model (counted from 0) normalises with the mean and variance of the whole batch, as BatchNorm "
                            "does, but the strategy computes ",

@@ -39,6 +39,9 @@ struct Unit {
   int buffer = 0;             // if this rank keeps only a slice: the buffer that holds the whole unit while it is needed
 };
 
+/// Returns whether no parameter of a unit is trained, so that it needs no reduction and no update.
+constexpr bool is_frozen(const Outline& model, const Unit& unit) { return model.is_frozen(unit.first, unit.last); }
+
 /// A group other than the world, as the arguments of split(color, key).
 struct GroupSpec {
   int color = 0;
@@ -77,12 +80,30 @@ constexpr std::vector<int> members(const std::vector<Plan>& plans, int rank, int
 }
 
 /// Cuts layers [first, last) into units of at least `elements` parameters, from the last layer to the first. The last unit may be smaller.
-/// `early`: the minimum for the first unit, if not 0.
+/// Successive frozen layers with at least `elements` parameters, or 1024 if that is less, have units of their own. `early`: the minimum for
+/// the first unit, if not 0.
 constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int last, Index elements, int group = -1, Index early = 0) {
+  // Whether a layer belongs to such frozen layers.
+  const auto is_apart = [&](int layer) {
+    int begin = layer, end = layer + 1;
+    if (!model.is_frozen(begin, end)) return false;
+    while (begin > first && !model.trains(begin - 1)) --begin;
+    while (end < last && !model.trains(end)) ++end;
+    return model.elements(begin, end) >= std::min<Index>(elements, 1024);
+  };
   std::vector<Unit> units;
   int end = last;
   Index gathered = 0;
+  bool apart = false;  // those in the unit
   for (int layer = last - 1; layer >= first; --layer) {
+    if (model.elements(layer, layer + 1) > 0) {
+      const bool was_apart = std::exchange(apart, is_apart(layer));
+      if (gathered > 0 && apart != was_apart) {
+        units.push_back({layer + 1, end, group});
+        end = layer + 1;
+        gathered = 0;
+      }
+    }
     gathered += model.layers[as_size(layer)].parameters;
     if (gathered >= (units.empty() && early > 0 ? early : elements) || layer == first) {
       units.push_back({layer, end, group});
@@ -93,7 +114,8 @@ constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int l
   return units;
 }
 
-/// Appends backward of layers [first, last), from the last layer to the first, the two halves of each layer together.
+/// Appends backward of layers [first, last), from the last layer to the first, the two halves of each layer together. Halves that have
+/// nothing to compute, such as those of frozen layers before which nothing is trained, cost nothing.
 constexpr void append_backward(Instructions& list, int micro_batch, int first, int last, bool accumulate) {
   for (int layer = last - 1; layer >= first; --layer) {
     list.push_back(compute(Op::backward_input, micro_batch, layer, layer + 1));

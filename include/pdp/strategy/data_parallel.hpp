@@ -34,10 +34,11 @@ struct DataParallel {
       if (last) plan.step.push_back(collective(Op::totals_start));
       for (int u = 0; u < units; ++u) {
         append_backward(plan.step, m, plan.units[as_size(u)].first, plan.units[as_size(u)].last, m > 0);
-        if (last) plan.step.push_back(on_unit(Op::reduce_start, u, world));
+        if (last && !is_frozen(model, plan.units[as_size(u)])) plan.step.push_back(on_unit(Op::reduce_start, u, world));
       }
     }
     for (int u = 0; u < units; ++u) {
+      if (is_frozen(model, plan.units[as_size(u)])) continue;
       plan.step.push_back(on_unit(Op::reduce_wait, u, world));
       plan.step.push_back(on_unit(Op::update, u));
     }

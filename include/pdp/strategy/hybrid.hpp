@@ -24,14 +24,17 @@ constexpr Plan with_replicas(Plan plan, data::Shard share, int group) {
   const int units = as_int(plan.units.size());
   for (int u = 0; u < units; ++u) plan.setup.push_back(on_unit(Op::broadcast, u, group, 0));
 
-  const auto last_backward_weight = [&](int unit) {  // index of the instruction that computes its last gradient; -1: none
+  // Returns the index of the instruction that computes a unit's last gradient; -1: none is computed, or the unit is frozen.
+  const auto last_backward_weight = [&](int unit) {
     const Unit& own = plan.units[as_size(unit)];
     int found = -1;
+    bool is_updated = false;
     for (int at = 0; at < as_int(plan.step.size()); ++at) {
       const Instruction& i = plan.step[as_size(at)];
       if (computes_parameter_gradients(i, own.first, own.last)) found = at;
+      is_updated = is_updated || (i.op == Op::update && i.unit == unit);
     }
-    return found;
+    return is_updated ? found : -1;
   };
   std::vector<int> ends;
   for (int u = 0; u < units; ++u) ends.push_back(last_backward_weight(u));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,7 +30,9 @@ class PipelineWriter {
       if (each.chunk < 0 || each.chunk >= chunks() || each.micro_batch < 0 || each.micro_batch >= at_.micro_batches)
         throw PlanError{text("the schedule has rank ", at_.rank, " work on micro-batch ", each.micro_batch, " in its stage ", each.chunk,
                              "; there are ", at_.micro_batches, " micro-batches, and ", chunks(), " stages on each rank")};
-    for (int chunk = 0; chunk < chunks(); ++chunk) plan_.units.push_back({first(chunk), last(chunk)});
+    for (int chunk = 0; chunk < chunks(); ++chunk)  // one unit each, unless some of its layers are frozen
+      for (const Unit& unit : units_by_size(model_, first(chunk), last(chunk), std::numeric_limits<Index>::max()))
+        plan_.units.push_back(unit);
     plan_.micro_batches = at_.micro_batches;
     list_ = &plan_.step;
     put(collective(Op::count_start));
@@ -45,7 +48,8 @@ class PipelineWriter {
     end_sending();
     count();
     put(collective(Op::totals_start));
-    for (int chunk = 0; chunk < chunks(); ++chunk) put(on_unit(Op::update, chunk));
+    for (int unit = 0; unit < as_int(plan_.units.size()); ++unit)
+      if (!is_frozen(model_, plan_.units[as_size(unit)])) put(on_unit(Op::update, unit));
     put(collective(Op::totals_wait));
     write_evaluation();
     return std::move(plan_);
@@ -72,7 +76,7 @@ class PipelineWriter {
     return stage % at_.ranks;
   }
   /// Returns whether a gradient goes back over the boundary before a layer.
-  [[nodiscard]] constexpr bool returns(int layer) const { return model_.passes_gradient(layer); }
+  [[nodiscard]] constexpr bool returns(int layer) const { return model_.trains_before(layer); }
   /// Returns whether a stage has any work in backward.
   [[nodiscard]] constexpr bool needs_gradient(int chunk) const { return is_last(chunk) || returns(last(chunk)); }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <limits>
+
+#include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/strategy/strategy_ref.hpp>
 
@@ -16,7 +19,7 @@ struct Single {
       throw ConfigError{text("the strategy Single is for one rank, but the world has ", at.size,
                              "; start one rank, or choose a strategy that spreads the work")};
     const int layers = model.size();
-    Plan plan{.micro_batches = accumulate, .units = {{0, layers}}};
+    Plan plan{.micro_batches = accumulate, .units = units_by_size(model, 0, layers, std::numeric_limits<Index>::max())};
     plan.step.push_back(collective(Op::count_start));
     plan.step.push_back(collective(Op::count_wait));
     for (int m = 0; m < accumulate; ++m) {
@@ -25,7 +28,8 @@ struct Single {
       append_backward(plan.step, m, 0, layers, m > 0);
     }
     plan.step.push_back(collective(Op::totals_start));
-    plan.step.push_back(on_unit(Op::update, 0));
+    for (int u = 0; u < as_int(plan.units.size()); ++u)
+      if (!is_frozen(model, plan.units[as_size(u)])) plan.step.push_back(on_unit(Op::update, u));
     plan.step.push_back(collective(Op::totals_wait));
     plan.evaluate = {compute(Op::forward, 0, 0, layers), compute(Op::loss, 0, layers, layers)};
     return plan;

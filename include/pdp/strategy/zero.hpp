@@ -18,7 +18,8 @@ namespace detail {
 /// reduced.
 class ZeroWriter {
  public:
-  constexpr ZeroWriter(const Outline& model, RankInWorld at, Sharding sharding, int accumulate, Index unit_elements) : sharding_{sharding} {
+  constexpr ZeroWriter(const Outline& model, RankInWorld at, Sharding sharding, int accumulate, Index unit_elements)
+      : model_{model}, sharding_{sharding} {
     plan_.share = {at.rank, at.size};
     plan_.micro_batches = accumulate;
     plan_.units = units_by_size(model, 0, model.size(), unit_elements, world);
@@ -51,6 +52,11 @@ class ZeroWriter {
   /// gathers(): parameters are gathered before they are needed. reduces_each(): gradients are reduced after each micro-batch.
   [[nodiscard]] constexpr bool gathers() const { return sharding_ == Sharding::parameters; }
   [[nodiscard]] constexpr bool reduces_each() const { return sharding_ >= Sharding::gradients; }
+  [[nodiscard]] constexpr bool trains(int number) const { return !is_frozen(model_, unit(number)); }
+  /// Returns whether backward reads parameters of a unit, or computes their gradients.
+  [[nodiscard]] constexpr bool is_needed_in_backward(int number) const {
+    return trains(number) || model_.passes_gradient(unit(number).last - 1);
+  }
   constexpr void put(const Instruction& instruction) { list_->push_back(instruction); }
 
   constexpr void write_step() {
@@ -58,14 +64,15 @@ class ZeroWriter {
     put(collective(Op::count_start));
     for (int m = 0; m < plan_.micro_batches; ++m) {
       const bool last = m == plan_.micro_batches - 1;
-      forward(m, 0);
+      forward(m, is_needed_in_backward(0) ? 0 : none);
       if (m == 0) put(collective(Op::count_wait));
       put(compute(Op::loss, m, layers(), layers()));
       if (last) put(collective(Op::totals_start));
       for (int u = 0; u < units(); ++u) {
-        need(u, u + 1 < units() ? u + 1 : none);
+        if (is_needed_in_backward(u)) need(u, u + 1 < units() && is_needed_in_backward(u + 1) ? u + 1 : none);
         if (reduces_each()) end_reduction(u % buffers);
-        append_backward(plan_.step, m, unit(u).first, unit(u).last, m > 0 && !reduces_each());
+        append_backward(plan_.step, m, unit(u).first, unit(u).last, m > 0 && !(reduces_each() && trains(u)));
+        if (!trains(u)) continue;
         if (reduces_each())
           reduce(u, m > 0, last);
         else if (last)
@@ -73,14 +80,16 @@ class ZeroWriter {
       }
     }
     if (reduces_each()) {
-      for (int u = 0; u < buffers; ++u) end_reduction((units() + u) % buffers);  // in the order in which they were started
+      for (int u = 1; u <= buffers; ++u) end_reduction((last_reduced_ + u) % buffers);  // in the order in which they were started
     } else {
       for (int u = 0; u < units(); ++u) {
+        if (!trains(u)) continue;
         put(on_unit(Op::reduce_wait, u, world));
         update(u);
       }
     }
-    for (int u = 0; u < units() && !gathers(); ++u) put(on_unit(Op::gather_wait, u, world));
+    for (int u = 0; u < units() && !gathers(); ++u)
+      if (trains(u)) put(on_unit(Op::gather_wait, u, world));
     put(collective(Op::totals_wait));
   }
 
@@ -110,6 +119,7 @@ class ZeroWriter {
   constexpr void reduce(int u, bool accumulate, bool last) {
     Reduction& reduction = reductions_[as_size(u % buffers)];
     reduction = {u, accumulate, last};
+    last_reduced_ = u;
     put(on_unit(Op::reduce_start, u, world, -1, accumulate));
   }
   /// Waits for the reduction that uses a buffer. The last reduction of a unit is followed by its update.
@@ -129,11 +139,13 @@ class ZeroWriter {
     bool accumulate = false, last = false;
   };
 
+  const Outline& model_;
   Sharding sharding_;
   Plan plan_;
   Instructions* list_ = nullptr;
   std::array<int, buffers> gathered_{none, none}, on_their_way_{none, none};  // [buffer]: unit
   std::array<Reduction, buffers> reductions_{};
+  int last_reduced_ = 0;  // unit
 };
 
 }  // namespace detail

@@ -29,6 +29,7 @@ using CheckedType =
 ///   - Rows do not depend on each other.
 ///   - backward_weight overwrites or adds up gradients, as `accumulate` says.
 ///   - backward does not read x if the layer declares works_in_place, nor y if it declares forgets_output.
+///   - If state.pass.is_training is false, as in a frozen layer, backward_input suits forward.
 ///   - parameters() and parameter_elements() agree.
 ///
 /// Computes in T, or by default in double; in float if a layer has no functions for double. `input`: the shape of a sample. Calls forward

@@ -60,7 +60,8 @@ class LayerCheck {
     for (const nn::Parameter& parameter : parameters_)
       if (std::string found = position_fault(parameter, layer_.parameter_elements()); !found.empty()) return found;
     set_parameters();
-    for (const auto part : {&LayerCheck::forward_fault, &LayerCheck::rows_fault, &LayerCheck::backward_fault, &LayerCheck::no_rows_fault})
+    for (const auto part : {&LayerCheck::forward_fault, &LayerCheck::rows_fault, &LayerCheck::backward_fault, &LayerCheck::frozen_fault,
+                            &LayerCheck::no_rows_fault})
       if (std::string found = (this->*part)(); !found.empty()) return found;
     return {};
   }
@@ -193,6 +194,25 @@ class LayerCheck {
                       element_name(parameter, i), "; expected ", six_digits(wanted),
                       ", the gradient that was there and that of these rows");
       }
+    }
+    return {};
+  }
+  /// Checks backward of a frozen layer, which computes as in an evaluation.
+  std::string frozen_fault() {
+    if constexpr (!nn::takes_tokens<L>) {
+      nn::State<T> frozen = values_only();
+      frozen.pass.is_training = false;
+      const auto forward = [&] {
+        layer_.forward(cpu_, frozen, x(), y_.matrix(rows(), out_), saved_.data());
+        return y_.doubles();
+      };
+      forward();
+      layer_.backward_input(cpu_, frozen, x(), y_.read(rows(), out_), c(), gradient_x_.matrix(rows(), in_), saved_.data());
+      const std::vector<T> of_x(gradient_x_.data(), gradient_x_.data() + gradient_x_.values().size());
+      const std::vector<double> weights = doubles(std::span<const T>{c_});
+      if (const auto found = first_mismatch(std::span<T>{x_}, std::span{of_x}, weights, options_, forward))
+        return gradient_fault("backward_input", element_name("x", in_, found->element), *found, "forward") +
+               " (state.pass.is_training was false, as in a frozen layer)";
     }
     return {};
   }

@@ -158,10 +158,13 @@ class RehearsedRank {
   [[nodiscard]] constexpr int pause_group(const Instruction& i, bool backward) const {
     return group_of_pause(*model_, *plan_, i.first, i.pause, backward, training_);
   }
+  [[nodiscard]] constexpr bool pauses(int number, bool backward) const {
+    return backward ? training_ && model_->pauses_in_backward(number) : model_->pauses(number, training_);
+  }
   constexpr const char* pause(const Instruction& i) {
     const bool is_backward = i.op == Op::backward_to_pause;
     if (i.last != i.first + 1 || i.pause < 0 || i.pause >= layer(i.first).pauses) return "names a pause that the layer does not have";
-    if (!model_->pauses(i.first, training_)) return "pauses in an evaluation, in which the layer adds up nothing";
+    if (!pauses(i.first, is_backward)) return "pauses where the layer adds up nothing, as in an evaluation";
     const Tensor tensor = is_backward ? Tensor::gradient : Tensor::activation;
     if (const char* reason = values.missing(tensor, i.micro_batch, is_backward ? i.last : i.first); reason != nullptr) return reason;
     int& at = progress(i, is_backward);
@@ -180,7 +183,7 @@ class RehearsedRank {
   /// Returns why the last part of a layer that pauses cannot run, or null. `number`: the layer. `is_next`: nothing runs before it in the
   /// same instruction.
   constexpr const char* unpaused(int m, int number, bool backward, bool is_next) {
-    if (!model_->pauses(number, training_)) return nullptr;
+    if (!pauses(number, backward)) return nullptr;
     if (is_next && progress(m, number, backward) == 2 * layer(number).pauses) return nullptr;
     return "runs a layer before its sums are added up over the ranks";
   }
@@ -224,6 +227,10 @@ class RehearsedRank {
   constexpr const char* backward_weight(const Instruction& i) {
     const int m = i.micro_batch;
     for (int number = i.last - 1; number >= i.first; --number) {
+      if (layer(number).is_frozen) {
+        end_hold(m, number);
+        continue;
+      }
       if (layer(number).parameters > 0) {
         if (const char* reason = values.missing(Tensor::gradient, m, number + 1); reason != nullptr) return reason;
         if (const char* reason = values.missing(Tensor::activation, m, number); reason != nullptr) return reason;
@@ -236,9 +243,13 @@ class RehearsedRank {
       if (std::exchange(gradient_taken_[place(m, number)], 1)) return "takes the gradient of a micro-batch twice";
       units.add_gradients(number);
       take_time(number);
-      if (std::exchange(held_from_[place(m, number)], 0) && --held_[as_size(m)] == 0) --holding_;
+      end_hold(m, number);
     }
     return nullptr;
+  }
+  /// Records that backward of a layer is complete.
+  constexpr void end_hold(int m, int number) {
+    if (std::exchange(held_from_[place(m, number)], 0) && --held_[as_size(m)] == 0) --holding_;
   }
 
   constexpr const char* start_sum_of_step(const Instruction& i) {

@@ -118,7 +118,7 @@ class RehearsedUnits {
     for (int u = 0; u < size(); ++u) {
       if (!is_complete(unit(u))) return "leaves layers whose gradients are never computed";
       if (state(u).reducing) return "leaves a reduction that is never waited for";
-      if (!state(u).updated) return "leaves a unit that is never updated";
+      if (!state(u).updated && !is_frozen(*model_, unit(u))) return "leaves a unit that is never updated";
       if (!state(u).present && unit(u).sharding < Sharding::parameters)
         return "leaves parameters that are never gathered after their update";
     }
@@ -142,7 +142,7 @@ class RehearsedUnits {
   [[nodiscard]] constexpr bool reads(const Instruction& i, const Unit& unit) const {
     if (!reads_parameters(i, unit.first, unit.last)) return false;
     for (int layer = std::max<int>(i.first, unit.first); layer < std::min<int>(i.last, unit.last); ++layer)
-      if (has_parameters(layer)) return true;
+      if (has_parameters(layer) && (i.op != Op::backward_input || model_->passes_gradient(layer))) return true;
     return false;
   }
   [[nodiscard]] constexpr bool holds(int layer) const {
@@ -154,20 +154,20 @@ class RehearsedUnits {
   [[nodiscard]] constexpr const char* missing_gradients(int number) const {
     const State& own = state(number);
     if (!is_complete(unit(number))) return "comes before the gradients of all micro-batches are computed";
-    if (own.has_others && (own.reductions == 0 || own.reducing || is_left_out(unit(number))))
+    if (own.has_others && !is_frozen(*model_, unit(number)) && (own.reductions == 0 || own.reducing || is_left_out(unit(number))))
       return "comes before the gradients are summed over all ranks";
     return nullptr;
   }
   [[nodiscard]] constexpr bool is_complete(const Unit& unit) const {
     for (int layer = unit.first; layer < unit.last; ++layer)
-      if (has_parameters(layer) && computed_[as_size(layer)] != plan_->micro_batches) return false;
+      if (model_->trains(layer) && computed_[as_size(layer)] != plan_->micro_batches) return false;
     return true;
   }
   /// Returns whether the slices of a unit lack gradients that this rank has computed.
   [[nodiscard]] constexpr bool is_left_out(const Unit& unit) const {
     if (unit.sharding < Sharding::gradients) return false;
     for (int layer = unit.first; layer < unit.last; ++layer)
-      if (fresh_[as_size(layer)] > 0) return true;
+      if (model_->trains(layer) && fresh_[as_size(layer)] > 0) return true;
     return false;
   }
   /// Records a reduction to slices, which takes the gradients computed since the previous reduction. Returns why it is not valid, or null.
@@ -175,7 +175,7 @@ class RehearsedUnits {
     int least = -1;
     for (int layer = spec.first; layer < spec.last; ++layer) {
       int& fresh = fresh_[as_size(layer)];
-      if (has_parameters(layer)) {
+      if (model_->trains(layer)) {
         if (fresh == 0 || (least >= 0 && fresh != least)) return "comes before the gradients of all its layers are computed";
         least = fresh;
       }

@@ -146,7 +146,8 @@ void normalise_channels(const Cpu& cpu, const BatchNormalisation& how, Matrix<co
                         const T* bias, Matrix<T> y) {
   detail::by_channel<T>(cpu, how, x, nullptr, y.data, [=](Index channel) {
     const double scale = detail::scale_of(static_cast<double>(variance[channel]), how);
-    return detail::ChannelNumbers<T>{mean[channel], static_cast<T>(scale * static_cast<double>(weight[channel])), bias[channel]};
+    return detail::ChannelNumbers<T>{mean == nullptr ? T{} : mean[channel], static_cast<T>(scale * static_cast<double>(weight[channel])),
+                                     bias == nullptr ? T{} : bias[channel]};
   });
 }
 

@@ -81,7 +81,8 @@ struct NormaliseChannels {
     const Index channel = i / how.positions % how.channels;
     const double scale = scale_of(static_cast<double>(as_float(variance[channel])), how);
     const auto slope = static_cast<float>(scale * static_cast<double>(as_float(weight[channel])));
-    y[i] = static_cast<T>((as_float(x[i]) - as_float(mean[channel])) * slope + as_float(bias[channel]));
+    const float from = mean == nullptr ? 0 : as_float(mean[channel]), to = bias == nullptr ? 0 : as_float(bias[channel]);
+    y[i] = static_cast<T>((as_float(x[i]) - from) * slope + to);
   }
 };
 template <class T>

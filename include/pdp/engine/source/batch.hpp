@@ -48,7 +48,7 @@ PDP_INLINE void check_batch(Index rows, Index cols, Index limit, Index width) {
 
 PDP_INLINE void check_sums(const nn::Outline& model, Index rows) {
   for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
-    if (rows * model.layers[layer].batch_values == 1) {
+    if (rows * model.layers[layer].batch_values == 1 && !model.layers[layer].is_frozen) {
       throw ConfigError{text("layer ", layer,
                              " of the model (counted from 0) normalises each channel with its mean and variance in the batch, but "
                              "the batch has a single row, of one value of a channel; make the last batch of an epoch larger, by another "

@@ -31,7 +31,7 @@ PDP_INLINE bool chooses(const optim::ParameterGroup& group, const nn::Parameter&
 }  // namespace detail
 
 PDP_INLINE optim::ParameterSettings settings_of(std::span<const optim::ParameterGroup> groups, const nn::Parameter& parameter) {
-  optim::ParameterSettings settings;
+  optim::ParameterSettings settings{.is_frozen = parameter.layer.is_frozen()};
   for (const optim::ParameterGroup& group : groups) {
     if (!detail::chooses(group, parameter)) continue;
     settings.lr_factor *= group.lr_factor;

@@ -88,7 +88,7 @@ PDP_INLINE void Liveness::touch(Kind kind, int micro_batch, int number, Index at
 PDP_INLINE void Liveness::join(const Instruction& i, int count) {
   for (int layer = i.first; layer < i.last; ++layer) {
     const nn::Outline::Layer& of = model_->layers[as_size(layer)];
-    if (of.parameters == 0 || of.saved > 0 || of.pauses > 0) continue;
+    if (!model_->trains(layer) || of.saved > 0 || of.pauses > 0) continue;
     join(Kind::activation, i.micro_batch, count, layer);
     join(Kind::activation, i.micro_batch, count, layer + 1);
     join(Kind::gradient, i.micro_batch, count, layer + 1);

@@ -52,10 +52,14 @@ class NetworkPart {
 
   NetworkPart(const Model& model, const Shape& input, const nn::Path& at, int first, int last, std::uint64_t seed, D device)
       : stage_{model, input, {nn::Run{.first = first, .last = last}}, seed, device, {}, at}, first_{first}, last_{last} {
-    for (const nn::LayerParameter& each : stage_.of_model())
+    for (const nn::LayerParameter& each : stage_.of_model()) {
       if (each.parameter.is_buffer)
         throw ConfigError{
             text("the buffer ", each.parameter.full_name(), " cannot be in a remote network: only a Trainer updates buffers")};
+      if (each.parameter.layer.is_frozen())
+        throw ConfigError{text(each.parameter.full_name(),
+                               " is inside an nn::Frozen, which cannot be in a remote network; train the model with a Trainer")};
+    }
     const nn::Outline& outline = stage_.outline();
     for (int boundary = first; boundary <= last; ++boundary) widest_ = std::max(widest_, outline.width(boundary));
   }

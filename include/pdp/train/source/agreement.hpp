@@ -130,14 +130,15 @@ PDP_INLINE const char* name(TrainerCall call) {
 PDP_INLINE std::vector<std::int64_t> detail::numbers_of(const nn::Outline& model, const std::vector<const char*>& names,
                                                         const std::vector<nn::LayerParameter>& parameters) {
   std::vector<std::int64_t> numbers;
-  for (const auto& layer : model.layers) numbers.insert(numbers.end(), {layer.parameters, layer.in, layer.out, layer.saved});
+  for (const auto& layer : model.layers)
+    numbers.insert(numbers.end(), {layer.parameters, layer.in, layer.out, layer.saved, layer.is_frozen ? 1 : 0});
   for (const std::string_view name : names)
     for (const char letter : name) numbers.push_back(static_cast<unsigned char>(letter));
   for (const nn::LayerParameter& each : parameters) {
     const nn::Parameter& parameter = each.parameter;
     const nn::Initializer& initializer = parameter.initializer;
-    numbers.insert(numbers.end(), {as_int(initializer.kind), as_int(initializer.fan), std::bit_cast<std::int64_t>(initializer.numerator),
-                                   std::bit_cast<std::int64_t>(initializer.mean)});
+    numbers.insert(numbers.end(), {parameter.layer.is_frozen() ? 1 : 0, as_int(initializer.kind), as_int(initializer.fan),
+                                   std::bit_cast<std::int64_t>(initializer.numerator), std::bit_cast<std::int64_t>(initializer.mean)});
     if (initializer.own == nullptr) continue;
     // Functions have other addresses in other processes, and their last bits may depend on the processor.
     for (Index element = 0; element < std::min<Index>(parameter.elements(), 2); ++element) {

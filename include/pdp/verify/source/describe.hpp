@@ -116,18 +116,23 @@ PDP_INLINE std::vector<std::string> layer_lines(const Description& description) 
     std::vector<int> numbers;
     for (const auto& [first, last] : use.layers)
       for (int layer = first; layer < last; ++layer) numbers.push_back(layer);
-    Index parameters = 0, buffers = 0;
+    Index parameters = 0, buffers = 0, frozen = 0;
     std::string names;
     for (std::size_t at = 0; at < numbers.size(); ++at) {
       const nn::LayerInfo& layer = description.layers[as_size(numbers[at])];
       parameters += layer.parameters;
       buffers += layer.buffers;
+      frozen += layer.frozen;
       const bool is_shown = as_index(numbers.size()) <= most || as_index(at) < most - 1 || at + 1 == numbers.size();
       if (is_shown) names += pdp::text(at == 0 ? "" : ", ", layer.text());
       if (as_index(numbers.size()) > most && as_index(at) == most - 1) names += ", ...";
     }
-    lines.push_back(pdp::text(numbers.size() == 1 ? "layer " : "layers ", layers_text(use), ": ", parameters, " parameters",
-                              buffers > 0 ? pdp::text(" (", buffers, " in buffers)") : std::string{}, ": ", names));
+    std::string of_these;
+    if (buffers > 0) of_these = pdp::text(buffers, " in buffers");
+    if (frozen > 0) of_these += pdp::text(buffers > 0 ? ", " : "", frozen, " frozen");
+    if (!of_these.empty()) of_these = " (" + of_these + ")";
+    lines.push_back(
+        pdp::text(numbers.size() == 1 ? "layer " : "layers ", layers_text(use), ": ", parameters, " parameters", of_these, ": ", names));
   }
   return lines;
 }
