@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,8 +16,10 @@
 #include <pdp/launch/start/starter.hpp>
 #include <pdp/launch/store/tcp_store_server.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -39,13 +43,29 @@ inline std::string contents(const std::string& file) {
   return words.str();
 }
 
-/// Returns a free port that no other test process picks at the same time. The ports lie below the system's ephemeral ports and below those
-/// that pdp derives for a job. Each process begins its search at another port.
+/// Reserves a port for this process until it ends, among all processes that call this function. Returns whether no other one has it. The
+/// reservation is a Unix socket with the port in its abstract name.
+inline bool reserve(std::uint16_t port) {
+  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) throw std::runtime_error{"no socket to reserve a port with"};
+  const std::string name = std::string(1, '\0') + "pdp test port " + std::to_string(port);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::ranges::copy(name, address.sun_path);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  const bool is_ours = ::bind(socket, reinterpret_cast<const sockaddr*>(&address), size) == 0;
+  if (!is_ours) ::close(socket);
+  return is_ours;
+}
+
+/// Returns a free port that no other test process gets while this one runs. The ports lie below the system's ephemeral ports and below
+/// those that pdp derives for a job. Each process begins its search at another port.
 inline std::uint16_t free_port() {
   constexpr unsigned first = 2048, ports = pdp::launch::first_derived_port - first;
   static unsigned taken = static_cast<unsigned>(::getpid()) * 32;
   for (unsigned tried = 0; tried < ports; ++tried) {
     const auto port = static_cast<std::uint16_t>(first + taken++ % ports);
+    if (!reserve(port)) continue;
     try {
       return pdp::launch::TcpStoreServer{"127.0.0.1", port}.port();
     } catch (const pdp::Error&) {  // it is in use
