@@ -68,7 +68,7 @@ UnitArena<D, E>::UnitArena(const D& device, const std::vector<Layout::Unit>& uni
     E* const kept = piece(lent, u).empty() ? std::exchange(next, next + pieces.kept[u]) : lent[u].data();
     const auto buffer = as_size(unit.run.buffer);
     if (unit.run.*keeps_whole)
-      places_.push_back(pieces.kept[u] == 0 ? Place{} : Place{kept, kept + unit.begin()});
+      places_.push_back({kept, pieces.kept[u] == 0 ? kept : kept + unit.begin()});
     else if (buffer >= buffers_.size())
       places_.push_back({});  // the unit has no memory here, and no other unit uses its buffer
     else

@@ -164,7 +164,8 @@ class RehearsedRank {
   constexpr const char* pause(const Instruction& i) {
     const bool is_backward = i.op == Op::backward_to_pause;
     if (i.last != i.first + 1 || i.pause < 0 || i.pause >= layer(i.first).pauses) return "names a pause that the layer does not have";
-    if (!pauses(i.first, is_backward)) return "pauses where the layer adds up nothing, as in an evaluation";
+    if (!pauses(i.first, is_backward))
+      return training_ ? "pauses in a frozen layer, which adds up nothing" : "pauses in an evaluation, in which the layer adds up nothing";
     const Tensor tensor = is_backward ? Tensor::gradient : Tensor::activation;
     if (const char* reason = values.missing(tensor, i.micro_batch, is_backward ? i.last : i.first); reason != nullptr) return reason;
     int& at = progress(i, is_backward);
