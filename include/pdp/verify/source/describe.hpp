@@ -130,7 +130,7 @@ PDP_INLINE std::vector<std::string> layer_lines(const Description& description) 
     std::string of_these;
     if (buffers > 0) of_these = pdp::text(buffers, " in buffers");
     if (frozen > 0) of_these += pdp::text(buffers > 0 ? ", " : "", frozen, " frozen");
-    if (!of_these.empty()) of_these = " (" + of_these + ")";
+    if (!of_these.empty()) of_these = pdp::text(" (", of_these, ")");
     lines.push_back(
         pdp::text(numbers.size() == 1 ? "layer " : "layers ", layers_text(use), ": ", parameters, " parameters", of_these, ": ", names));
   }
