@@ -104,6 +104,7 @@ look() {
   if $ci; then
     need clang-16 "clang 16" has clang++-16
     need libclang-rt-16-dev "the sanitizers of clang 16" has_clang_runtime
+    need llvm-16 "llvm-symbolizer, which names the functions in reports of sanitizers" has llvm-symbolizer-16
     need clang-tidy-16 "clang-tidy 16" has clang-tidy-16
     need lld "the linker of LLVM" has ld.lld
     need clang-format-14 "clang-format 14" has clang-format-14
