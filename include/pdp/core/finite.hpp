@@ -47,6 +47,16 @@ constexpr BitsOf<T> magnitude_bits(T value) {
   return static_cast<BitsOf<T>>(bits_of(value) & (static_cast<BitsOf<T>>(~BitsOf<T>{}) >> 1));
 }
 
+/// Returns the number with these bits, also one that the compiler assumes impossible.
+template <class T>
+constexpr T from_bits(BitsOf<T> bits) {
+#ifndef __CUDA_ARCH__
+  if constexpr (assumes_finite)
+    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or clang treats what it computes from such a constant as undefined
+#endif
+  return std::bit_cast<T>(bits);
+}
+
 }  // namespace detail
 
 /// These functions return the results of std::isfinite, std::isnan, std::isinf and std::signbit, even if assumes_finite.
@@ -77,18 +87,13 @@ constexpr bool is_greater(T a, T b) {
 /// Returns infinity, even if assumes_finite.
 template <class T>
 constexpr T positive_infinity() {
-  return std::bit_cast<T>(detail::infinite_bits<T>);
+  return detail::from_bits<T>(detail::infinite_bits<T>);
 }
 
 /// Returns NaN, even if assumes_finite.
 template <class T>
 constexpr T not_a_number() {
-  auto bits = static_cast<detail::BitsOf<T>>(detail::infinite_bits<T> | detail::infinite_bits<T> >> 1);
-#ifndef __CUDA_ARCH__
-  if constexpr (assumes_finite)
-    if (!std::is_constant_evaluated()) asm("" : "+r"(bits));  // or clang treats a constant that it assumes impossible as undefined
-#endif
-  return std::bit_cast<T>(bits);
+  return detail::from_bits<T>(static_cast<detail::BitsOf<T>>(detail::infinite_bits<T> | detail::infinite_bits<T> >> 1));
 }
 
 static_assert(is_finite(0.0) && is_finite(-3.4e38f) && is_nan(not_a_number<float>()) && !is_finite(not_a_number<double>()));
