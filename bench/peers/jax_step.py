@@ -3,7 +3,8 @@
     jax_step.py --config toy|mnist|ae|wide|lenet|resnet|gpt [--world N] [--steps N] [--warm-up N]
 
 A step is one program that XLA compiles: forward, backward and the update of the parameters, whose memory it reuses. With several devices,
-each has its own batch, and gradients are averaged over them. Each device has one thread, and the process is pinned to as many cores.
+each has its own batch, and gradients are averaged over them. BatchNorm then takes the statistics of all of these batches, as in pdp, but not
+in PyTorch's DistributedDataParallel. Each device has one thread, and the process is pinned to as many cores.
 
 Prints one JSON object. median_us is the median over the steps; the warm-up steps are not timed. run_step starts this program.
 """
@@ -22,7 +23,7 @@ import models
 from torch_step import CONFIGS, POOL
 
 
-# ---- The models: dictionaries of parameters with PyTorch's names, layouts and initial values ---------------------------------------------
+# ---- The models: dictionaries of parameters with PyTorch's layouts and initial values ---------------------------------------------------
 
 
 def uniform(random, shape, fan_in):

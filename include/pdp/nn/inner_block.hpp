@@ -178,7 +178,7 @@ class InnerBlock {
   }
 
  private:
-  static constexpr Index all_parts = -1;
+  static constexpr Index all_parts = -1;  // for layers that do not pause in this pass
   template <class T>
   [[nodiscard]] constexpr Index last_part(const State<T>& state) const {
     return state.pass.is_training || exchanges() ? pauses() : all_parts;
