@@ -405,6 +405,8 @@ set(pdp_headers
     pdp/loss/output_rows.hpp
     pdp/loss/source/binary_cross_entropy.hpp
     pdp/loss/source/cross_entropy.hpp
+    pdp/loss/source/weighted_cross_entropy.hpp
+    pdp/loss/weighted_cross_entropy.hpp
     pdp/metric/any.hpp
     pdp/metric/classification.hpp
     pdp/metric/metric.hpp

@@ -66,10 +66,11 @@ namespace pdp::cpu {
   template void gemm_nt(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                 \
   template void gemm_tn(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                 \
   template void softmax_cross_entropy(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*,  \
-                                      Index, double);                                                                                   \
-  template void softmax_part(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<T>, Index, double);       \
+                                      Index, double, const ClassWeights&);                                                              \
+  template void softmax_part(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<T>, Index, double,        \
+                             const ClassWeights&);                                                                                      \
   template void softmax_cross_entropy_of_parts(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Matrix<const T>,      \
-                                               const double*, Matrix<T>, LossSums*, Index, double, Index);                              \
+                                               const double*, Matrix<T>, LossSums*, Index, double, Index, const ClassWeights&);         \
   template void squared_error(const Cpu&, Matrix<const T>, Matrix<const T>, const double*, Matrix<T>, LossSums*, bool);                 \
   template void fill_uniform(const Cpu&, random::Key, double, const random::Elements&, std::span<T>);                                   \
   template void add_row(const Cpu&, const T*, Matrix<T>);                                                                               \

@@ -6,6 +6,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/loss/source/binary_cross_entropy.hpp>
 #include <pdp/loss/source/cross_entropy.hpp>
+#include <pdp/loss/source/weighted_cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/column_parallel.hpp>
 #include <pdp/nn/exchange.hpp>

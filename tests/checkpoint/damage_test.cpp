@@ -176,10 +176,12 @@ TEST_CASE("A manifest keeps texts, whole numbers, and numbers that are not finit
                      {"whole", std::int64_t{-3}}, {"one", 1.0},       {"third", 1.0 / 3}};
   manifest.position.epoch_loss = std::nan("");
   manifest.position.seed = std::numeric_limits<std::uint64_t>::max();
+  manifest.position.epoch_weight = 12.5;
   const auto read = checkpoint::decode(checkpoint::encode(manifest), "manifest.json");
   CHECK(std::isnan(std::get<double>(read.values.at("none"))));
   CHECK(std::isnan(read.position.epoch_loss));
   CHECK(read.position.seed == manifest.position.seed);
+  CHECK(read.position.epoch_weight == 12.5);
   for (const auto& [name, value] : manifest.values)
     if (name != "none") CHECK((read.values.at(name) == value));
   manifest.values["bad"] = std::string{"\xff"};

@@ -441,6 +441,65 @@ TEST_CASE("Elementwise losses on a GPU match those on a CPU, and ignore the same
       }
 }
 
+TEST_CASE("A cross-entropy with class weights on a GPU matches that on a CPU, whole and in parts", "[cuda]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  constexpr Index rows = 70, cols = 34, own = cols / 2, numbers = 5;
+  const double scale = 1.0 / 8, smoothing = GENERATE(0.0, 0.2);
+  const Copy<double> scale_there{*device, {scale}};
+  const auto x = support::normal(rows * cols, 1);
+  const auto classes = some_classes(rows, cols);
+  std::vector<float> weights;
+  double sum = 0;
+  for (int c = 0; c < cols; ++c) sum += static_cast<double>(weights.emplace_back(static_cast<float>(c % 7) / 3));
+  const Copy<float> there{*device, x}, weights_there{*device, weights};
+  const Copy<std::int32_t> classes_there{*device, classes};
+  const pdp::ClassWeights by_class{weights, sum}, by_class_there{weights_there.read(), sum};
+  constexpr std::int32_t ignored = 3;
+
+  std::vector<float> gradient(x.size());
+  LossSums sums{1, 2};
+  softmax_cross_entropy(Cpu{}, Matrix<const float>{x.data(), rows, cols}, std::span<const std::int32_t>{classes}, &scale,
+                        Matrix<float>{gradient.data(), rows, cols}, &sums, ignored, smoothing, by_class);
+  Copy<float> gradient_there{*device, std::vector<float>(x.size(), 9.0f)};
+  Copy<LossSums> sums_there{*device, {LossSums{1, 2}}};
+  softmax_cross_entropy(*device, there.matrix(rows, cols), classes_there.read(), scale_there.read().data(),
+                        gradient_there.matrix(rows, cols), sums_there.data(), ignored, smoothing, by_class_there);
+  CHECK(sums_there.values().front().loss == Approx(sums.loss).epsilon(1e-6));
+  CHECK(sums_there.values().front().correct == sums.correct);
+  CHECK(support::difference(gradient_there.values(), gradient) < few_ulps);
+
+  std::vector<float> halves[2];
+  Copy<float> parts{*device, std::vector<float>(pdp::as_size(2 * rows * numbers))};
+  for (Index part = 0; part < 2; ++part) {
+    for (Index r = 0; r < rows; ++r)
+      for (Index c = 0; c < own; ++c) halves[part].push_back(x[pdp::as_size(r * cols + part * own + c)]);
+    const Copy<float> half{*device, halves[part]};
+    softmax_part(*device, half.matrix(rows, own), classes_there.read(), part * own, cols,
+                 Matrix<float>{parts.data() + part * rows * numbers, rows, numbers}, ignored, smoothing, by_class_there);
+  }
+  for (Index part = 0; part < 2; ++part) {
+    std::vector<float> wanted;
+    for (Index r = 0; r < rows; ++r)
+      for (Index c = 0; c < own; ++c) wanted.push_back(gradient[pdp::as_size(r * cols + part * own + c)]);
+    const Copy<float> half{*device, halves[part]};
+    Copy<float> found{*device, std::vector<float>(wanted.size(), 9.0f)};
+    Copy<LossSums> found_sums{*device, {LossSums{1, 2}}};
+    softmax_cross_entropy_of_parts(*device, half.matrix(rows, own), classes_there.read(), part * own,
+                                   std::as_const(parts).matrix(2 * rows, numbers), scale_there.read().data(), found.matrix(rows, own),
+                                   found_sums.data(), ignored, smoothing, cols, by_class_there);
+    CHECK(found_sums.values().front().loss == Approx(sums.loss).epsilon(1e-6));
+    CHECK(found_sums.values().front().correct == sums.correct);
+    CHECK(support::difference(found.values(), wanted) < few_ulps);
+  }
+
+  const std::vector<std::int32_t> wrong(pdp::as_size(rows), cols + 5);  // a label that is no class reads no weight
+  const Copy<std::int32_t> wrong_there{*device, wrong};
+  softmax_cross_entropy(*device, there.matrix(rows, cols), wrong_there.read(), scale_there.read().data(), gradient_there.matrix(rows, cols),
+                        sums_there.data(), ignored, smoothing, by_class_there);
+  CHECK(std::isnan(sums_there.values().front().loss));
+}
+
 TEST_CASE("Losses on a GPU ignore the same rows as those on a CPU", "[cuda]") {
   const auto device = gpu::device();
   if (!device) return;

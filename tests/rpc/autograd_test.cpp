@@ -5,8 +5,13 @@
 #include <pdp/comm/tcp.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/pass.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/cpu/cpu.hpp>
 #include <pdp/loss/cross_entropy.hpp>
+#include <pdp/loss/loss.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
+#include <pdp/loss/weighted_cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/residual.hpp>
@@ -18,6 +23,7 @@
 #include <pdp/rpc/network_parameters.hpp>
 #include <pdp/rpc/node.hpp>
 #include <pdp/rpc/owned_matrix.hpp>
+#include <pdp/rpc/replica.hpp>
 #include <pdp/rpc/sub_network.hpp>
 #include <pdp/strategy/single.hpp>
 #include <pdp/testing/values.hpp>
@@ -27,6 +33,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -395,6 +402,44 @@ TEST_CASE("A classifier on a worker reports a label that it has no output for", 
     CHECK(good.sums().correct == correct);
     CHECK_THAT(message_of<pdp::ConfigError>([&] { bad.get(); }), Contains("5"));
   });
+}
+
+TEST_CASE("A loss on a worker is averaged by the weights of its rows", "[rpc][loss]") {
+  rpc_job::run<comm::Thread>(3, [](Node& node) {
+    const Halves halves{node};
+    Context context{node};
+    const auto logits = context.forward(halves.front, rows_of(batch_number(1)));
+    const pdp::loss::WeightedCrossEntropy<latent> weighted{.weights = {0.5f, 4, 0, 1, 2}};
+    const std::vector<std::int32_t> classes{0, 1, 2, 3, 4, 0, 1, 2};
+    auto loss = context.loss(weighted, logits, classes);
+    const pdp::rpc::OwnedMatrix values = logits.to_here();
+    const double scale = 1;
+    pdp::LossSums sums;
+    pdp::loss::compute(weighted, pdp::cpu::Cpu{}, values.matrix(), std::span{classes}, &scale, pdp::Matrix<float>{}, &sums, pdp::Pass{});
+    CHECK(loss.get() == Approx(sums.loss / 12));
+    CHECK(loss.rows() == batch);
+    CHECK_THAT(message_of<pdp::ConfigError>([&] { static_cast<void>(context.loss(weighted, logits, classes, 64)); }),
+               Contains("this loss weighs rows"));
+    const pdp::loss::WeightedCrossEntropy<3> wrong{.weights = {1, 1, 1}};
+    CHECK_THAT(message_of<pdp::ConfigError>([&] { context.loss(wrong, logits, classes).get(); }), Contains("3 classes"));
+    context.backward(loss);
+  });
+}
+
+TEST_CASE("A Replica averages a gradient by the weights of its rows", "[rpc][loss]") {
+  const nn::Sequential model{nn::Linear{width, 3}};
+  const pdp::loss::WeightedCrossEntropy<3> weighted{.weights = {0.5f, 4, 1}};
+  pdp::rpc::Replica replica{model, weighted, 5};
+  const auto values = batch_number(2);
+  const pdp::Matrix<const float> x{values.data(), batch, width};
+  const std::vector<std::int32_t> twos(batch, 2), ones(batch, 1);
+  replica.gradient_of(x, twos);
+  const std::vector<float> gradient(replica.gradient().begin(), replica.gradient().end());
+  pdp::rpc::Replica plain{model, pdp::loss::CrossEntropy{}, 5};
+  plain.gradient_of(x, twos);  // all rows have the same weight
+  CHECK(std::equal(gradient.begin(), gradient.end(), plain.gradient().begin(), plain.gradient().end()));
+  CHECK(replica.gradient_of(x, ones).loss == Approx(4 * plain.gradient_of(x, ones).loss));
+  CHECK_THROWS_WITH(replica.gradient_of(x, ones, 64), Contains("this loss weighs rows"));
 }
 
 TEST_CASE("The constructor of a network reports wrong options at the caller", "[rpc]") {

@@ -75,6 +75,7 @@ struct Position {
   double epoch_loss = 0, epoch_correct = 0, epoch_rows = 0;  // totals of the steps of the current epoch
   std::vector<std::int64_t> parts{};  // sizes of the parts of a data::PerRank, in the order of shares; empty for any other dataset
   double rate_factor = 1;             // factor of the learning rate, besides that of the schedule
+  double epoch_weight = 0;            // sum of the weights of the current epoch's rows; 0 if the loss does not weigh rows
   friend bool operator==(const Position&, const Position&) = default;
 };
 

@@ -71,10 +71,10 @@ concept Device = std::copyable<D> &&
 
   // Losses add their results to `sums`. They compute no gradient if `out` is empty. Rows of the class that the argument behind `sums`
   // names, or with a target that is NaN if it is true, add nothing, and their gradient is zero. The double is the label smoothing.
-  softmax_cross_entropy(device, in, classes, scale, out, sums, Index{}, double{});
+  softmax_cross_entropy(device, in, classes, scale, out, sums, Index{}, double{}, ClassWeights{});
   // The same loss in two steps, for logits with columns divided over ranks.
-  softmax_part(device, in, classes, Index{}, Index{}, wide_out, Index{}, double{});
-  softmax_cross_entropy_of_parts(device, in, classes, Index{}, wide, scale, out, sums, Index{}, double{}, Index{});
+  softmax_part(device, in, classes, Index{}, Index{}, wide_out, Index{}, double{}, ClassWeights{});
+  softmax_cross_entropy_of_parts(device, in, classes, Index{}, wide, scale, out, sums, Index{}, double{}, Index{}, ClassWeights{});
   squared_error(device, in, wide, scale, out, sums, bool{});
 
   sum_of_squares(device, wide, sum);  // added to *sum

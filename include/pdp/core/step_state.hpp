@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 
 #include <pdp/core/finite.hpp>
 
@@ -39,6 +40,14 @@ static_assert(sizeof(LossSums) == 2 * sizeof(double));  // ranks reduce them as 
 
 /// A class that no target names, since it does not fit into 32 bits.
 inline constexpr std::int64_t no_class = std::numeric_limits<std::int64_t>::min();
+
+/// Weights of classes in a cross-entropy. They lie in the device's memory.
+struct ClassWeights {
+  std::span<const float> of_class{};  // one for each class; none: each class weighs 1
+  double sum = 0;                     // of all
+
+  [[nodiscard]] constexpr bool any() const { return !of_class.empty(); }
+};
 
 /// Numbers in the device's memory, through which the operations of a step pass results to each other. So no operation waits until the host
 /// knows the result of another.

@@ -134,14 +134,15 @@ void convert(const Device& device, Matrix<const T> from, Matrix<float> to) requi
 /// call and throws LabelError.
 template <Computed T>
 void softmax_cross_entropy(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* scale,
-                           Matrix<T> gradient, LossSums* sums, Index ignored = no_class, double smoothing = 0);
+                           Matrix<T> gradient, LossSums* sums, Index ignored = no_class, double smoothing = 0,
+                           const ClassWeights& weights = {});
 template <Computed T>
 void softmax_part(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
-                  Matrix<Accumulated<T>> part, Index ignored = no_class, double smoothing = 0);
+                  Matrix<Accumulated<T>> part, Index ignored = no_class, double smoothing = 0, const ClassWeights& weights = {});
 template <Computed T>
 void softmax_cross_entropy_of_parts(const Device& device, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
                                     Matrix<const Accumulated<T>> parts, const double* scale, Matrix<T> gradient, LossSums* sums,
-                                    Index ignored = no_class, double smoothing = 0, Index columns = 1);
+                                    Index ignored = no_class, double smoothing = 0, Index columns = 1, const ClassWeights& weights = {});
 template <Computed T>
 void squared_error(const Device& device, Matrix<const T> output, Matrix<const Accumulated<T>> target, const double* scale,
                    Matrix<T> gradient, LossSums* sums, bool ignores_nan = false);

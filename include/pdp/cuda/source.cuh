@@ -265,10 +265,11 @@ namespace pdp::cuda {
   template void copy(const Device&, Matrix<const T>, Matrix<T>);                                                                           \
   template void copy_columns(const Device&, Matrix<const T>, Index, Matrix<T>, Index, Index);                                              \
   template void softmax_cross_entropy(const Device&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*,  \
-                                      Index, double);                                                                                      \
-  template void softmax_part(const Device&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index, double);   \
+                                      Index, double, const ClassWeights&);                                                                 \
+  template void softmax_part(const Device&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<float>, Index, double,    \
+                             const ClassWeights&);                                                                                         \
   template void softmax_cross_entropy_of_parts(const Device&, Matrix<const T>, std::span<const std::int32_t>, Index, Matrix<const float>,  \
-                                               const double*, Matrix<T>, LossSums*, Index, double, Index);                                 \
+                                               const double*, Matrix<T>, LossSums*, Index, double, Index, const ClassWeights&);            \
   template void squared_error(const Device&, Matrix<const T>, Matrix<const float>, const double*, Matrix<T>, LossSums*, bool);             \
   template void fill_uniform(const Device&, random::Key, double, const random::Elements&, T*, Index)
 PDP_INSTANTIATE(float);

@@ -27,14 +27,18 @@ struct Batch {
 struct RowTotals {
   Index counted = 0;
   Index ignored = 0;
+  double weight = 0;  // of the rows that count; 0 if the loss does not weigh rows (see loss::WeighsRows)
 
   [[nodiscard]] constexpr Index all() const { return counted + ignored; }
+  /// Returns the number by which the sum of the loss is divided for the mean.
+  [[nodiscard]] constexpr double divisor() const { return weight > 0 ? weight : static_cast<double>(counted); }
 };
 
-/// Returns the factor by which rows are averaged; `of_sample`: rows in each sample, for the mean over samples. 0 if there are none, so that
-/// all gradients are zero.
-[[nodiscard]] constexpr double mean_factor(Index rows, Index of_sample = 1) {
-  return rows > 0 ? static_cast<double>(of_sample) / static_cast<double>(rows) : 0;
+/// Returns the factors by which the loss is averaged over rows, and a buffer's change over samples of `of_sample` rows. 0 if there are no
+/// rows, so that all gradients are zero.
+[[nodiscard]] constexpr double loss_factor(const RowTotals& rows) { return rows.divisor() > 0 ? 1 / rows.divisor() : 0; }
+[[nodiscard]] constexpr double sample_factor(const RowTotals& rows, Index of_sample) {
+  return rows.all() > 0 ? static_cast<double>(of_sample) / static_cast<double>(rows.all()) : 0;
 }
 
 /// A rank's message to the others, which travels with the totals of a step.
@@ -68,9 +72,13 @@ struct Totals {
   int ends = 0;              // ranks whose callback ends the training after this step
   double seconds = 0;        // time of the step on this rank, from start() to the end of finish(); 0 if steps overlap
   double ignored = 0;        // rows that do not count
+  double weight = 0;         // sum of the weights of rows; 0 if the loss does not weigh rows (see loss::WeighsRows)
 
-  /// Returns 0 if the loss ignores all rows, and NaN if there are none.
-  [[nodiscard]] double mean_loss() const { return rows > 0 ? loss / rows : ignored > 0 ? 0 : std::numeric_limits<double>::quiet_NaN(); }
+  /// Returns the mean over the rows that count, or by weights; 0 if the loss ignores all rows, and NaN if there are none.
+  [[nodiscard]] double mean_loss() const {
+    if (rows > 0) return loss / (weight > 0 ? weight : rows);
+    return ignored > 0 ? 0 : std::numeric_limits<double>::quiet_NaN();
+  }
   /// Returns NaN if no row counts.
   [[nodiscard]] double accuracy() const { return rows > 0 ? correct / rows : std::numeric_limits<double>::quiet_NaN(); }
 };

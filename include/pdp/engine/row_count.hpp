@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -14,13 +15,14 @@ namespace pdp::engine {
 
 /// The rows of a step on one rank.
 struct OwnRows {
-  Index all = 0;            // of its share, samples
-  RowTotals adds{};         // the rows that this rank adds to those of all ranks
-  bool may_ignore = false;  // whether the loss may ignore rows
-  Index of_sample = 1;      // rows of the loss in each sample
+  Index all = 0;                  // of its share, samples
+  RowTotals adds{};               // the rows that this rank adds to those of all ranks
+  bool looks_at_targets = false;  // whether the rows that count, or their weights, depend on targets
+  Index of_sample = 1;            // rows of the loss in each sample
 };
 
-/// The number of rows of a step over all ranks. If all rows count, the caller may pass it. Otherwise the ranks count their rows together.
+/// The number of rows of a step over all ranks, and the sum of their weights. If all rows count, and weigh the same, the caller may pass
+/// the number. Otherwise the ranks count their rows together.
 template <comm::Communicator C>
 class RowCount {
  public:
@@ -31,16 +33,16 @@ class RowCount {
     global_ = global;
     split_.assign(shares.begin(), shares.end());
     is_exchanged_ = false;
-    is_known_ = global > 0 && !own.may_ignore;
-    sums_ = {is_known_ ? global * own.of_sample : 0, 0};
-    if (!own.may_ignore || ranks != 1 || own.all == 0) return;
+    is_known_ = global > 0 && !own.looks_at_targets;
+    totals_ = {is_known_ ? global * own.of_sample : 0};
+    if (!own.looks_at_targets || ranks != 1 || own.all == 0) return;
     is_known_ = true;  // there are no other ranks
     global_ = own.all;
-    sums_ = {own.adds.counted, own.adds.ignored};
+    totals_ = own.adds;
   }
   [[nodiscard]] bool is_known() const { return is_known_; }
   /// Returns the numbers of rows over all ranks; 0 if they are not known yet.
-  [[nodiscard]] RowTotals global() const { return is_known_ ? RowTotals{sums_[0], sums_[1]} : RowTotals{}; }
+  [[nodiscard]] RowTotals global() const { return is_known_ ? totals_ : RowTotals{}; }
   /// Returns the split of the rows over ranks, as far as all ranks know it (see RecordedSplits).
   [[nodiscard]] std::span<const Index> split() const { return split_.empty() ? std::span{&global_, 1} : std::span<const Index>{split_}; }
 
@@ -57,17 +59,19 @@ class RowCount {
   /// if no rank has rows. `calls`: the HostCalls of the world.
   template <class Calls>
   void ask(Calls calls, int ranks, int share) {
-    const std::array<Index, 4> own{own_.all, share, own_.adds.counted, own_.adds.ignored};
-    const std::size_t numbers = own_.may_ignore ? 4 : 3;
+    const std::array<Index, 5> own{own_.all, share, own_.adds.counted, own_.adds.ignored, std::bit_cast<Index>(own_.adds.weight)};
+    const std::size_t numbers = own_.looks_at_targets ? 5 : 3;
     all_.resize(numbers * as_size(ranks));
     calls.all_gather(std::span<const Index>{own}.first(numbers), std::span{all_});
     first_row_ = 0;
     for (std::size_t at = 0; at < all_.size(); at += numbers) {
-      const Index counted = all_[at + 2], ignored = own_.may_ignore ? all_[at + 3] : 0;
-      sums_[0] += counted;
-      sums_[1] += ignored;
-      if (all_[at + 1] < share) first_row_ += (counted + ignored) / own_.of_sample;
-      if (own_.may_ignore) all_[at + 2] = all_[at + 3] = 0;  // recorded work does not depend on them
+      RowTotals rank{all_[at + 2]};
+      if (own_.looks_at_targets) {
+        rank = {all_[at + 2], all_[at + 3], std::bit_cast<double>(all_[at + 4])};
+        all_[at + 2] = all_[at + 3] = all_[at + 4] = 0;  // recorded work does not depend on them
+      }
+      totals_ = {totals_.counted + rank.counted, totals_.ignored + rank.ignored, totals_.weight + rank.weight};
+      if (all_[at + 1] < share) first_row_ += rank.all() / own_.of_sample;
     }
     is_exchanged_ = global_ == 0;
     if (is_exchanged_) split_ = all_;
@@ -82,30 +86,32 @@ class RowCount {
   void finish();
 
   OwnRows own_;
-  Index global_ = 0;             // as the caller gave it
-  std::array<Index, 2> sums_{};  // over all ranks: rows that count, and rows that are ignored
-  std::vector<Index> split_;     // rows of each share, or all_; empty if they follow from global_
-  std::vector<Index> all_;       // the numbers of each rank
-  Index first_row_ = 0;          // of this rank's share, if the ranks have exchanged their numbers of rows
+  Index global_ = 0;              // as the caller gave it
+  RowTotals totals_{};            // over all ranks
+  std::array<double, 3> sums_{};  // the same on the way, exact for numbers of rows
+  std::vector<Index> split_;      // rows of each share, or all_; empty if they follow from global_
+  std::vector<Index> all_;        // the numbers of each rank
+  Index first_row_ = 0;           // of this rank's share, if the ranks have exchanged their numbers of rows
   bool is_known_ = false, is_exchanged_ = false;
   typename C::Work counting_;  // last, so that it is destroyed before the sums that it borrows
 };
 
 template <comm::Communicator C>
 void RowCount<C>::start(C& group) {
-  sums_ = {own_.adds.counted, own_.adds.ignored};
-  counting_ = group.all_reduce_async(std::span<Index>{sums_}.first(own_.may_ignore ? 2 : 1), comm::Sum{});
+  sums_ = {static_cast<double>(own_.adds.counted), static_cast<double>(own_.adds.ignored), own_.adds.weight};
+  counting_ = group.all_reduce_async(std::span<double>{sums_}.first(own_.looks_at_targets ? 3 : 1), comm::Sum{});
 }
 
 template <comm::Communicator C>
 void RowCount<C>::wait() {
   counting_.wait();
+  totals_ = {static_cast<Index>(sums_[0]), static_cast<Index>(sums_[1]), sums_[2]};
   finish();
 }
 
 template <comm::Communicator C>
 void RowCount<C>::finish() {
-  if (sums_[0] + sums_[1] == 0) throw ConfigError{"a step had no rows on any rank; end the epoch when the data ends"};
+  if (totals_.all() == 0) throw ConfigError{"a step had no rows on any rank; end the epoch when the data ends"};
   is_known_ = true;
 }
 

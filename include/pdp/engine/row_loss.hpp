@@ -28,8 +28,14 @@ class RowLoss {
 
  public:
   RowLoss(const D& device, const Loss& loss, nn::Part part, const nn::Outline& model, Index micro_rows)
-      : loss_{loss}, part_{part}, model_{model}, rows_{loss::output_rows<Loss>(model.output)}, uncounted_{allocate<LossSums>(device, 1)} {
+      : loss_{loss},
+        there_{loss::on_device(loss, device)},
+        part_{part},
+        model_{model},
+        rows_{loss::output_rows<Loss>(model.output)},
+        uncounted_{allocate<LossSums>(device, 1)} {
     check_output<Loss, D, T>(model);
+    if constexpr (requires { loss.check_outputs(Index{}); }) loss.check_outputs(rows_.outputs);
     if constexpr (takes_shards) {
       if (model.output_is_sharded) {
         part_limit_ = micro_rows * rows_.count * Loss::part_numbers;
@@ -48,14 +54,16 @@ class RowLoss {
   }
 
   [[nodiscard]] bool may_ignore_rows() const { return loss::may_ignore_rows(loss_); }
-  /// Returns how many rows of the loss in a batch count, and how many are ignored. Waits for targets in device memory.
+  /// Returns whether the rows that count, or their weights, depend on targets.
+  [[nodiscard]] bool looks_at_targets() const { return loss::WeighsRows<Loss> || may_ignore_rows(); }
+  /// Returns how many rows of the loss in a batch count, how many are ignored, and the sum of weights. Waits for targets in device memory.
   template <class Sample>
   [[nodiscard]] RowTotals rows_of(const D& device, const Batch<Sample, Target>& batch) const {
     const Index rows = batch.x.rows * rows_.count;
-    if (!may_ignore_rows()) return {rows, 0};
+    if (!looks_at_targets()) return {rows};
     const auto count = [&](std::span<const Target> targets) {
       const Index counted = loss::counted_rows(loss_, targets, rows);
-      return RowTotals{counted, rows - counted};
+      return RowTotals{counted, rows - counted, loss::weight_of_rows(loss_, targets, rows)};
     };
     if (!D::uses_host_memory && batch.on_device) return count(on_host(device, batch.targets));
     return count(batch.targets);
@@ -73,8 +81,8 @@ class RowLoss {
       const Matrix<const T> output = rows_.of(output_of_samples);
       part_elements_ = output.rows * Loss::part_numbers;
       by_positions([&] {
-        loss_.part(device, output, targets, part_.index * output.cols, part_.count * output.cols,
-                   Matrix<Gradient>{own_parts().data(), output.rows, Loss::part_numbers});
+        there_.part(device, output, targets, part_.index * output.cols, part_.count * output.cols,
+                    Matrix<Gradient>{own_parts().data(), output.rows, Loss::part_numbers});
       });
     }
   }
@@ -89,9 +97,10 @@ class RowLoss {
     LossSums* const sums = counts ? &numbers->sums : uncounted_.data();
     if constexpr (takes_shards)
       if (model_.output_is_sharded)
-        return loss_.join(device, output, targets, part_.index * output.cols, part_.count * output.cols,
-                          Matrix<const Gradient>{all_parts().data(), output.rows * part_.count, Loss::part_numbers}, scale, gradient, sums);
-    by_positions([&] { loss::compute(loss_, device, output, targets, scale, gradient, sums, pass); });
+        return there_.join(device, output, targets, part_.index * output.cols, part_.count * output.cols,
+                           Matrix<const Gradient>{all_parts().data(), output.rows * part_.count, Loss::part_numbers}, scale, gradient,
+                           sums);
+    by_positions([&] { loss::detail::call(there_, device, output, targets, scale, gradient, sums, pass); });
   }
 
  private:
@@ -107,6 +116,7 @@ class RowLoss {
   }
 
   Loss loss_;
+  loss::OnDevice<Loss, D> there_;
   nn::Part part_;  // of divided layers
   const nn::Outline& model_;
   loss::OutputRows rows_;

@@ -105,8 +105,8 @@ class Worker {
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
   /// Sets the numbers of rows on all ranks, by which the loss and the changes of buffers are divided.
   void set_global_rows(const RowTotals& rows) {
-    store(device(), mean_factor(rows.counted), &numbers_.data()->scale);
-    store(device(), mean_factor(rows.all(), loss_.rows_of_sample()), &numbers_.data()->row_scale);
+    store(device(), loss_factor(rows), &numbers_.data()->scale);
+    store(device(), sample_factor(rows, loss_.rows_of_sample()), &numbers_.data()->row_scale);
     norm.scale_loss(device(), numbers_.data());
   }
   void begin_prediction(Matrix<const Sample> x) {
@@ -243,7 +243,7 @@ class Worker {
 
   /// Returns the rows of a batch. `adds`: whether this rank adds them to those of all ranks.
   [[nodiscard]] OwnRows own_rows(const StepBatch& batch, bool adds) const {
-    return {batch.x.rows, adds ? loss_.rows_of(device(), batch) : RowTotals{}, loss_.may_ignore_rows(), loss_.rows_of_sample()};
+    return {batch.x.rows, adds ? loss_.rows_of(device(), batch) : RowTotals{}, loss_.looks_at_targets(), loss_.rows_of_sample()};
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/shape.hpp>
 
 namespace pdp::loss {
@@ -18,6 +19,14 @@ namespace pdp::loss {
 template <class L>
 concept IgnoresRows = requires(const L& loss, std::span<const typename L::Target> target) {
   { loss.counts(target) } -> std::same_as<bool>;
+};
+
+/// A loss that weighs rows. weight(target) returns the weight of a row with this target, at least 0, and 0 for a row that does not count;
+/// target: [target elements], in host memory. A call multiplies the loss and the gradient of a row by its weight. Then means are divided by
+/// the sum of the weights, on all ranks together.
+template <class L>
+concept WeighsRows = requires(const L& loss, std::span<const typename L::Target> target) {
+  { loss.weight(target) } -> std::same_as<double>;
 };
 
 /// Returns whether a loss may ignore rows.
@@ -52,6 +61,33 @@ template <class L, class Target>
     for (std::size_t row = 0; row < as_size(rows); ++row) counted += loss.counts(targets.subspan(row * width, width)) ? 1 : 0;
   }
   return counted;
+}
+
+/// Returns the sum of the weights of rows, if the loss weighs them, else 0. `targets`: [rows, target elements], in host memory.
+template <class L, class Target>
+[[nodiscard]] constexpr double weight_of_rows([[maybe_unused]] const L& loss, [[maybe_unused]] std::span<const Target> targets,
+                                              [[maybe_unused]] Index rows) {
+  double sum = 0;
+  if constexpr (WeighsRows<L>) {
+    const std::size_t width = rows > 0 ? targets.size() / as_size(rows) : 0;
+    for (std::size_t row = 0; width > 0 && row < as_size(rows); ++row) sum += loss.weight(targets.subspan(row * width, width));
+  }
+  return sum;
+}
+
+/// Returns the number by which the sum of a loss over rows is divided for their mean: the number of rows that count, or the sum of their
+/// weights. `targets`: [rows, target elements], in host memory.
+template <class L, class Target>
+[[nodiscard]] constexpr double divisor_of_rows(const L& loss, std::span<const Target> targets, Index rows) {
+  const double weight = weight_of_rows(loss, targets, rows);
+  return weight > 0 ? weight : static_cast<double>(counted_rows(loss, targets, rows));
+}
+
+/// Throws ConfigError if a loss weighs rows, so that a mean of a part of a batch cannot be over a number of rows that the caller gives.
+template <class L>
+constexpr void check_rows_given() {
+  if constexpr (WeighsRows<L>)
+    throw ConfigError{"this loss weighs rows, so its mean is by their weights, not over a number of rows; leave it out"};
 }
 
 }  // namespace pdp::loss

@@ -11,6 +11,11 @@
 
 namespace pdp::loss {
 
+namespace detail {
+template <class D>
+class WeightedCrossEntropyOn;
+}
+
 /// The cross-entropy of a row's softmax: -log softmax(output)[class]. Targets are class numbers from 0. If a sample's output has several
 /// dimensions, such as [positions, classes], each vector along the last one is a row, with a class of its own.
 ///
@@ -51,6 +56,8 @@ struct CrossEntropy {
   }
 
  private:
+  template <class D>
+  friend class detail::WeightedCrossEntropyOn;
   [[nodiscard]] constexpr Index ignored() const { return ignore_index ? Index{*ignore_index} : no_class; }
   /// Returns label_smoothing. Throws ConfigError if it is not from 0 to below 1.
   [[nodiscard]] double smoothing() const;

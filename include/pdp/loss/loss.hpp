@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <span>
+#include <utility>
 
 #include <pdp/core/device.hpp>
 #include <pdp/core/pass.hpp>
@@ -10,10 +11,38 @@ namespace pdp::loss {
 
 namespace detail {
 
+template <class L, class D>
+struct ComputedBy {
+  using type = L;
+};
+template <class L, class D>
+requires requires(const L& loss, const D& device) { loss.on(device); }
+struct ComputedBy<L, D> {
+  using type = decltype(std::declval<const L&>().on(std::declval<const D&>()));
+};
+
+}  // namespace detail
+
+/// The object that computes a loss on a device: the result of the loss's member on(device), which may own memory of the device, or the loss
+/// itself if it has no such member.
+template <class L, class D>
+using OnDevice = typename detail::ComputedBy<L, D>::type;
+
+/// Returns the object that computes a loss on a device.
+template <class L, class D>
+[[nodiscard]] OnDevice<L, D> on_device(const L& loss, const D& device) {
+  if constexpr (requires { loss.on(device); })
+    return loss.on(device);
+  else
+    return loss;
+}
+
+namespace detail {
+
 /// Whether a loss of outputs of type T takes targets of this type.
 template <class L, class D, class T, class Target>
-concept Takes = requires(const L& loss, const D& device, Matrix<const T> output, std::span<const Target> targets, const double* scale,
-                         Matrix<T> gradient, LossSums* sums, const Pass& pass) {
+concept Takes = requires(const OnDevice<L, D>& loss, const D& device, Matrix<const T> output, std::span<const Target> targets,
+                         const double* scale, Matrix<T> gradient, LossSums* sums, const Pass& pass) {
   requires requires { loss(device, output, targets, scale, gradient, sums); } || requires {
     loss(device, output, targets, scale, gradient, sums, pass);
   };
@@ -30,6 +59,16 @@ template <class L, class D>
 requires(std::same_as<typename L::Target, float>&& Takes<L, D, double, double>) struct TargetOf<L, D, double> {
   using type = double;
 };
+
+/// Calls an object that computes a loss, which may take the pass or not.
+template <class There, class D, class T, class Target>
+void call(const There& loss, const D& device, Matrix<const T> output, std::span<const Target> targets, const double* scale,
+          Matrix<T> gradient, LossSums* sums, [[maybe_unused]] const Pass& pass) {
+  if constexpr (requires { loss(device, output, targets, scale, gradient, sums, pass); })
+    loss(device, output, targets, scale, gradient, sums, pass);
+  else
+    loss(device, output, targets, scale, gradient, sums);
+}
 
 }  // namespace detail
 
@@ -48,28 +87,31 @@ using TargetOf = typename detail::TargetOf<L, D, T>::type;
 /// An optional member check(targets, outputs) throws for wrong targets. It is called with targets in host memory: for a device that cannot
 /// check them, and by Trainer::fit and evaluate, which add the number of the sample to a LabelError.
 ///
-/// A loss that ignores rows has a member counts(target); see loss/counted_rows.hpp.
+/// An optional member check_outputs(outputs) throws if the loss does not fit a model with so many outputs.
+///
+/// A loss that ignores rows has a member counts(target), and one with weighted rows a member weight(target); see loss/counted_rows.hpp. A
+/// loss that needs memory of a device, such as a table, has a member on(device). It returns an object with the functions that compute.
 template <class L, class D, class T = float>
 concept Loss = std::copyable<L> && detail::Takes<L, D, T, TargetOf<L, D, T>> && requires(const L& loss) {
   { loss.target_elements(Index{}) } -> std::same_as<Index>;
   { L::has_classes } -> std::convertible_to<bool>;  // whether there is an accuracy
 };
 
-/// Computes a loss, which may take the pass or not.
+/// Computes a loss once.
 template <class L, class D, class T>
 void compute(const L& loss, const D& device, Matrix<const T> output, std::span<const TargetOf<L, D, T>> targets, const double* scale,
-             Matrix<T> gradient, LossSums* sums, [[maybe_unused]] const Pass& pass) {
-  if constexpr (requires { loss(device, output, targets, scale, gradient, sums, pass); })
-    loss(device, output, targets, scale, gradient, sums, pass);
+             Matrix<T> gradient, LossSums* sums, const Pass& pass) {
+  if constexpr (requires { loss.on(device); })
+    detail::call(loss.on(device), device, output, targets, scale, gradient, sums, pass);
   else
-    loss(device, output, targets, scale, gradient, sums);
+    detail::call(loss, device, output, targets, scale, gradient, sums, pass);
 }
 
 /// A loss of an output with columns divided over the ranks of a tensor-parallel group. part() computes `part_numbers` numbers a row from a
 /// rank's own columns. join() computes the loss, and the gradient of the own columns, from the parts of all ranks, one rank's rows after
 /// another's. `first` is the number of the first own column; `columns` counts those of all ranks.
 template <class L, class D, class T = float>
-concept ShardedLoss = Loss<L, D, T> && requires(const L& loss, const D& device, Matrix<const T> own, Matrix<T> gradient,
+concept ShardedLoss = Loss<L, D, T> && requires(const OnDevice<L, D>& loss, const D& device, Matrix<const T> own, Matrix<T> gradient,
                                                 std::span<const TargetOf<L, D, T>> targets, Index first, Index columns, const double* scale,
                                                 LossSums* sums, Matrix<Accumulated<T>> out, Matrix<const Accumulated<T>> parts) {
   { L::part_numbers } -> std::convertible_to<Index>;

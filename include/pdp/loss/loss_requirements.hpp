@@ -35,7 +35,7 @@ struct LossRequirements {
   static constexpr int wrong_argument() {
     if constexpr (has_target) {
       using Targets = std::span<const loss::TargetOf<L, D, T>>;
-      return pdp::detail::wrong_argument<Evaluate<L>>(
+      return pdp::detail::wrong_argument<Evaluate<loss::OnDevice<L, D>>>(
           pdp::detail::Types<const D&, Matrix<const T>&, Targets&, const double*&, Matrix<T>&, LossSums*&>{},
           pdp::detail::Types<D&, Matrix<T>&, Matrix<const T>&, std::span<T>, std::span<const T>, double, double*, T*, LossSums&>{});
     }

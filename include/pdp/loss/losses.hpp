@@ -7,3 +7,4 @@
 #include <pdp/loss/huber_loss.hpp>
 #include <pdp/loss/l1.hpp>
 #include <pdp/loss/mean_squared_error.hpp>
+#include <pdp/loss/weighted_cross_entropy.hpp>

@@ -63,18 +63,25 @@ class Context {
 
   /// Computes a loss of an output, at the owner of the output. `targets`: those of all rows, one after another. `rows`: the number of rows
   /// over which the gradient is averaged, if the rows of the output are a part of a batch; 0: the rows of the output. Rows that the loss
-  /// ignores do not belong to either number. Throws ConfigError if there are fewer than in the output.
+  /// ignores do not belong to either number. If the loss weighs rows, the average is by their weights. Throws ConfigError if there are
+  /// fewer than in the output, or if a number is given for a loss that weighs rows.
   template <class L, class N>
   Loss loss(const L& loss, const Output<N>& output, std::vector<typename L::Target> targets, Index rows = 0) {
     check_own(output.context());
     check_open();
     const Index own = loss::counted_rows(loss, std::span<const typename L::Target>{targets}, output.rows());
     check_rows(own, rows);
+    if (rows != 0) loss::check_rows_given<L>();
+    const double divisor = loss::divisor_of_rows(loss, std::span<const typename L::Target>{targets}, output.rows());
     const CallId id{id_, output.call()};
     const int number = losses_++;
-    return {id_, id.number, number, own,
+    return {id_,
+            id.number,
+            number,
+            own,
+            divisor,
             output.network().template async<&N::template loss<L>>(id, output.values(), loss, number, std::move(targets),
-                                                                  rows == 0 ? own : rows)};
+                                                                  rows == 0 ? divisor : static_cast<double>(rows))};
   }
 
   /// Runs the backward passes of all calls that these losses depend on, the last call first. Other losses have no part in it. Each call can

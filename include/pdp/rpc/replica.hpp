@@ -47,16 +47,18 @@ class Replica {
   [[nodiscard]] std::span<const float> gradient() { return gradients_.span(); }
 
   /// Computes the loss of samples and its gradient. `rows`: the number of rows over which the gradient is averaged; 0: those of `x` that
-  /// count. Returns the sums of the loss, and of the correct rows, over the rows of `x`.
+  /// count, by their weights if the loss weighs rows. Returns the sums of the loss, and of the correct rows, over the rows of `x`. Throws
+  /// ConfigError if a number is given for a loss that weighs rows.
   LossSums gradient_of(Matrix<const float> x, std::span<const Target> targets, Index rows = 0) {
     check(x, targets);
     const Index own = loss::counted_rows(loss_, targets, x.rows);
-    if (rows == 0) rows = std::max<Index>(own, 1);
-    if (rows < own)
+    if (rows != 0) loss::check_rows_given<Loss>();
+    if (rows != 0 && rows < own)
       throw ConfigError{text("the gradient of ", own, " rows was to be averaged over ", rows, " rows; expected at least as many")};
     auto tensors = part_.take(x.rows, true);
     part_.forward(*tensors, x);
-    const double scale = 1 / static_cast<double>(rows);
+    const double divisor = rows != 0 ? static_cast<double>(rows) : loss::divisor_of_rows(loss_, targets, x.rows);
+    const double scale = divisor > 0 ? 1 / divisor : 0;
     LossSums sums;
     loss::compute(loss_, part_.device(), Matrix<const float>{part_.output(*tensors)}, targets, &scale, part_.output_gradient(*tensors),
                   &sums, Pass{.is_training = true});

@@ -88,11 +88,11 @@ class SubNetwork {
       return y;
     });
   }
-  /// Computes a loss of `y`, the output of a call, and its gradient, which it keeps under the number of the loss. `rows`: the number of
-  /// rows over which the loss is averaged; at least those of the call. Returns the sums over the rows of the call.
+  /// Computes a loss of `y`, the output of a call, and its gradient, which it keeps under the number of the loss. `divisor`: the
+  /// number by which the sum over the rows is divided for the mean. Returns the sums over the rows of the call.
   template <class L>
   LossSums loss(const CallId& id, const OwnedMatrix& y, const L& loss, int number, const std::vector<typename L::Target>& targets,
-                Index rows);
+                double divisor);
   /// Keeps a gradient of the output of a call, to be added to the others.
   void add_gradient(const CallId& id, const OwnedMatrix& gradient);
   /// Runs the backward pass of a call, which ends it. `gradient`: the last gradient of its output to be added, or no rows. Adds the

@@ -36,6 +36,8 @@ class EpochRun {
   [[nodiscard]] Epoch end();
 
  private:
+  static engine::Totals totals_of(const checkpoint::Position& at);
+
   checkpoint::Position* at_;
   Index steps_;
   bool stops_ = false, ends_ = false;

@@ -61,7 +61,7 @@ template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, cl
 [[nodiscard]] Evaluation evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const DataDivision& division,
                                   const plan::Plan& plan, Index inputs, const loss::OutputRows& rows, Checkpoints& saver,
                                   const checkpoint::Position& at, std::span<const metric::Any> metrics, LossWatch& watch) {
-  std::array<double, 5> sums{};
+  std::array<double, 6> sums{};
   metric::States states{metrics, rows.outputs};
   Converted<typename Engine::Sample> converted{engine.evaluation_rows() * inputs};
   Converted<typename Engine::Target> converted_targets{engine.evaluation_rows() * rows.target_elements(loss)};
@@ -76,22 +76,23 @@ template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, cl
     sums[1] += totals.correct;
     sums[2] += totals.rows;
     sums[3] += totals.ignored;
+    sums[4] += totals.weight;
     if (metrics.empty()) continue;
     const auto output = engine.evaluated_output();
     const Matrix<const float> floats{as_floats(output.values()).data(), output.rows, output.cols};
     const CountingRows counting{loss, rows.of(floats), chunks.targets()};
     states.add(counting.outputs(), counting.targets());
   }
-  sums[4] = saver.is_asked_to_stop() ? 1 : 0;
+  sums[5] = saver.is_asked_to_stop() ? 1 : 0;
   engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span<double>{sums}, comm::Sum{});
-  if (sums[4] > 0) saver.stop(at);
+  if (sums[5] > 0) saver.stop(at);
   watch.take_evaluation(sums[0], engine.steps());
   if (!metrics.empty() && world.size() > 1) {
     std::vector<double> all(states.own().size() * as_size(world.size()));
     engine::HostCalls{world, engine.stage().device()}.all_gather(states.own(), std::span{all});
     states.set_all(all);
   }
-  return {{.loss = sums[0], .correct = sums[1], .rows = sums[2], .ignored = sums[3]}, states.results()};
+  return {{.loss = sums[0], .correct = sums[1], .rows = sums[2], .ignored = sums[3], .weight = sums[4]}, states.results()};
 }
 
 }  // namespace pdp::detail

@@ -75,6 +75,7 @@ PDP_INLINE std::string encode(const Manifest& manifest) {
                      {"epoch_rows", detail::json_of(at.epoch_rows)},
                      {"rate_factor", detail::json_of(at.rate_factor)}};
   if (!at.parts.empty()) all["position"]["parts"] = at.parts;
+  if (at.epoch_weight != 0) all["position"]["epoch_weight"] = detail::json_of(at.epoch_weight);
   all["values"] = Json::object();
   for (const auto& [name, value] : manifest.values) {
     Json& place = all["values"][name];

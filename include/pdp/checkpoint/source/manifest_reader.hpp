@@ -117,6 +117,7 @@ class ManifestReader {
                 real(from, "epoch_rows")};
     if (from.contains("parts"))
       for (const Json& each : list(from, "parts")) position.parts.push_back(count(as<std::int64_t>(each, "parts")));
+    if (from.contains("epoch_weight")) position.epoch_weight = real(from, "epoch_weight");
     if (from.contains("rate_factor")) position.rate_factor = real(from, "rate_factor");  // older manifests have none
     if (!is_finite(position.rate_factor) || position.rate_factor < 0) fail("its factor of the learning rate is negative or not finite");
   }

@@ -19,12 +19,47 @@
 
 namespace pdp::cpu {
 
+namespace detail {
+
+/// The vector against which the cross-entropy of a row is computed: (1 - smoothing) one_hot + smoothing / columns, multiplied by weights.
+struct SmoothLabels {
+  ClassWeights weights;
+  double smoothing = 0, of_class = 0;  // of_class: the second term, without weights
+
+  SmoothLabels(double by, Index columns, const ClassWeights& of)
+      : weights{of}, smoothing{by}, of_class{by / static_cast<double>(columns)} {}
+
+  /// Returns the first term of the element at the label.
+  [[nodiscard]] double of_label(Index label) const {
+    return (1 - smoothing) * (weights.any() ? static_cast<double>(weights.of_class[as_size(label)]) : 1);
+  }
+  /// Returns the sum of the second term over all classes.
+  [[nodiscard]] double of_classes() const { return weights.any() ? of_class * weights.sum : smoothing; }
+  /// Subtracts the second term, multiplied by `scale`, from the gradient of columns that begin at `first`. The caller has subtracted it if
+  /// there are no weights.
+  template <class T>
+  void subtract_from(T* gradient, Index columns, Index first, T scale) const {
+    if (smoothing > 0 && weights.any())
+      for (Index c = 0; c < columns; ++c) gradient[c] -= scale * static_cast<T>(weights.of_class[as_size(first + c)]);
+  }
+  /// Returns the sum of some logits, multiplied by weights.
+  template <class T>
+  [[nodiscard]] double sum_of(const T* logits, Index columns, Index first) const {
+    if (!weights.any()) return sum(logits, columns);
+    double total = 0;
+    for (Index c = 0; c < columns; ++c) total += static_cast<double>(weights.of_class[as_size(first + c)]) * static_cast<double>(logits[c]);
+    return total;
+  }
+};
+
+}  // namespace detail
+
 template <class T>
 void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
-                           Matrix<T> gradient, LossSums* sums, Index ignored, double smoothing) {
-  const double of_class = smoothing / static_cast<double>(logits.cols);
-  const T scale = static_cast<T>(*row_scale), scale_of_class = static_cast<T>(*row_scale * of_class),
-          scale_of_label = static_cast<T>(*row_scale * (1 - smoothing));
+                           Matrix<T> gradient, LossSums* sums, Index ignored, double smoothing, const ClassWeights& weights) {
+  const detail::SmoothLabels labels{smoothing, logits.cols, weights};
+  const double scale = *row_scale;
+  const T scale_of_class = static_cast<T>(scale * labels.of_class);
   check_labels(classes.first(as_size(logits.rows)), logits.cols, ignored);
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
@@ -49,18 +84,20 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
       const T largest = detail::largest<V>(x, width);
       // If several logits are equally large, the first counts as the largest.
       if (!is_nan(largest) && x[label] == largest && std::find(x, x + label, largest) == x + label) found.correct += 1;
+      const double of_label = labels.of_label(label), of_all = of_label + labels.of_classes();
       double total = 0;
       if (writes) {
         T* const g = gradient.row(r);
         total = detail::sum(g, width);
-        const T factor = scale / static_cast<T>(total);
-        detail::transform<V>(g, width, g, [factor, scale_of_class](const auto& each) { return each * factor - scale_of_class; });
-        g[label] -= scale_of_label;
+        const T factor = static_cast<T>(scale * of_all) / static_cast<T>(total), shared = weights.any() ? T{} : scale_of_class;
+        detail::transform<V>(g, width, g, [factor, shared](const auto& each) { return each * factor - shared; });
+        labels.subtract_from(g, width, 0, scale_of_class);
+        g[label] -= static_cast<T>(scale * of_label);
       } else {
         total = detail::sum_of_exponentials<V>(x, largest, width);
       }
-      found.loss += std::log(total) + static_cast<double>(largest) - static_cast<double>(x[label]);
-      if (smoothing > 0) found.loss += smoothing * static_cast<double>(x[label]) - of_class * detail::sum(x, width);
+      found.loss += of_all * (std::log(total) + static_cast<double>(largest)) - of_label * static_cast<double>(x[label]);
+      if (smoothing > 0) found.loss -= labels.of_class * labels.sum_of(x, width, 0);
     }
     sums->loss += found.loss;
     sums->correct += found.correct;
@@ -69,7 +106,8 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
 
 template <class T>
 void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns, Matrix<T> part,
-                  Index ignored, double smoothing) {
+                  Index ignored, double smoothing, const ClassWeights& weights) {
+  const detail::SmoothLabels labels{smoothing, columns, weights};
   check_labels(classes.first(as_size(logits.rows)), columns, ignored);
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
@@ -83,7 +121,7 @@ void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::i
       const bool is_here = label >= 0 && label < logits.cols;
       known[2] = is_here ? x[label] : T{};
       known[3] = static_cast<T>(is_here && !is_nan(known[0]) && x[label] == known[0] && std::find(x, x + label, known[0]) == x + label);
-      if (part.cols > 4) known[4] = smoothing > 0 ? static_cast<T>(detail::sum(x, logits.cols)) : T{};
+      if (part.cols > 4) known[4] = smoothing > 0 ? static_cast<T>(labels.sum_of(x, logits.cols, first)) : T{};
     }
   });
 }
@@ -91,10 +129,10 @@ void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::i
 template <class T>
 void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
                                     Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums, Index ignored,
-                                    double smoothing, Index columns) {
-  const double of_class = smoothing / static_cast<double>(columns);
-  const T scale = static_cast<T>(*row_scale), scale_of_class = static_cast<T>(*row_scale * of_class),
-          scale_of_label = static_cast<T>(*row_scale * (1 - smoothing));
+                                    double smoothing, Index columns, const ClassWeights& weights) {
+  const detail::SmoothLabels labels{smoothing, columns, weights};
+  const double scale = *row_scale;
+  const T scale_of_class = static_cast<T>(scale * labels.of_class);
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<T, S>;
     LossSums found;
@@ -107,6 +145,7 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
       const T* best = parts.row(r);
       for (Index other = r + logits.rows; other < parts.rows; other += logits.rows)
         if (is_greater(parts.row(other)[0], best[0])) best = parts.row(other);
+      const double of_label = labels.of_label(label), of_all = of_label + labels.of_classes();
       double total = 0, logit = 0, sum = 0;
       for (Index other = r; other < parts.rows; other += logits.rows) {
         const T* const known = parts.row(other);
@@ -117,13 +156,14 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
       if (gradient.data != nullptr) {
         T* const g = gradient.row(r);
         detail::exponentials<V>(logits.row(r), best[0], logits.cols, g);
-        const T factor = scale / static_cast<T>(total);
-        detail::transform<V>(g, logits.cols, g, [factor, scale_of_class](const auto& each) { return each * factor - scale_of_class; });
-        if (label >= first && label - first < logits.cols) g[label - first] -= scale_of_label;
+        const T factor = static_cast<T>(scale * of_all) / static_cast<T>(total), shared = weights.any() ? T{} : scale_of_class;
+        detail::transform<V>(g, logits.cols, g, [factor, shared](const auto& each) { return each * factor - shared; });
+        labels.subtract_from(g, logits.cols, first, scale_of_class);
+        if (label >= first && label - first < logits.cols) g[label - first] -= static_cast<T>(scale * of_label);
       }
       found.correct += best[3] != 0 ? 1 : 0;
-      found.loss += std::log(total) + static_cast<double>(best[0]) - logit;
-      if (smoothing > 0) found.loss += smoothing * logit - of_class * sum;
+      found.loss += of_all * (std::log(total) + static_cast<double>(best[0])) - of_label * logit;
+      if (smoothing > 0) found.loss -= labels.of_class * sum;
     }
     sums->loss += found.loss;
     sums->correct += found.correct;

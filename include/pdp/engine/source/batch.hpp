@@ -17,8 +17,8 @@ namespace pdp::engine {
 
 PDP_INLINE StepNumbers first_numbers(std::int64_t steps, const StepBegin& step, Index of_sample) {
   return {.info = {steps, step.lr_factor},
-          .scale = mean_factor(step.global_rows.counted),
-          .row_scale = mean_factor(step.global_rows.all(), of_sample),
+          .scale = loss_factor(step.global_rows),
+          .row_scale = sample_factor(step.global_rows, of_sample),
           .stops = step.report.stops ? 1.0 : 0.0,
           .saves = step.report.saves ? 1.0 : 0.0,
           .ends = step.report.ends ? 1.0 : 0.0};
@@ -36,7 +36,8 @@ PDP_INLINE Totals totals_of(const StepNumbers& numbers, const RowTotals& rows, d
           .saves = ranks(numbers.saves),
           .ends = ranks(numbers.ends),
           .seconds = seconds,
-          .ignored = static_cast<double>(rows.ignored)};
+          .ignored = static_cast<double>(rows.ignored),
+          .weight = rows.weight};
 }
 
 PDP_INLINE void check_batch(Index rows, Index cols, Index limit, Index width) {

@@ -41,13 +41,15 @@ class Output {
 /// A loss of an output, computed at the owner of the output. Move-only, as a Future.
 class [[nodiscard]] Loss {
  public:
-  Loss(SlotId context, int call, int number, Index rows, Future<LossSums> sums)
-      : sums_{std::move(sums)}, context_{context}, rows_{rows}, call_{call}, number_{number} {}
+  /// `divisor`: that of the mean, see loss::divisor_of_rows.
+  Loss(SlotId context, int call, int number, Index rows, double divisor, Future<LossSums> sums)
+      : sums_{std::move(sums)}, context_{context}, rows_{rows}, divisor_{divisor}, call_{call}, number_{number} {}
 
-  /// Returns the mean of the loss over its rows that count; 0 if there are none. Waits for it, and throws the error of its computation.
+  /// Returns the mean of the loss over its rows that count, by their weights if the loss weighs rows; 0 if there are none. Waits for it,
+  /// and throws the error of its computation.
   double get() {
     const double sum = sums().loss;
-    return rows_ > 0 ? sum / static_cast<double>(rows_) : 0;
+    return divisor_ > 0 ? sum / divisor_ : 0;
   }
   /// Returns the sums over its rows.
   LossSums sums() {
@@ -66,6 +68,7 @@ class [[nodiscard]] Loss {
   LossSums value_{};
   SlotId context_;
   Index rows_;
+  double divisor_;
   int call_, number_;
 };
 

@@ -28,7 +28,7 @@ namespace pdp::rpc {
 template <nn::Block Model, class D>
 template <class L>
 LossSums SubNetwork<Model, D>::loss(const CallId& id, const OwnedMatrix& /*y*/, const L& loss, int number,
-                                    const std::vector<typename L::Target>& targets, Index rows) {
+                                    const std::vector<typename L::Target>& targets, double divisor) {
   static_assert(loss::Loss<L, D>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
   using Target = typename L::Target;
   return recording(id, [&] {
@@ -37,6 +37,7 @@ LossSums SubNetwork<Model, D>::loss(const CallId& id, const OwnedMatrix& /*y*/, 
     const Index expected = loss.target_elements(output.cols) * output.rows;
     if (as_index(targets.size()) != expected)
       throw ShapeError{text("the loss got ", targets.size(), " target values for ", output.rows, " rows; expected ", expected)};
+    if constexpr (requires { loss.check_outputs(output.cols); }) loss.check_outputs(output.cols);
     if constexpr (requires { loss.check(std::span<const Target>{targets}, output.cols); }) loss.check(targets, output.cols);
     LossSums sums;
     keep_gradient(call, number, [&](Matrix<float> gradient) {
@@ -48,7 +49,7 @@ LossSums SubNetwork<Model, D>::loss(const CallId& id, const OwnedMatrix& /*y*/, 
         there = uploaded.span();
       }
       auto numbers = allocate<StepNumbers>(device, 1);
-      store(device, StepNumbers{.scale = rows > 0 ? 1 / static_cast<double>(rows) : 0}, numbers.data());
+      store(device, StepNumbers{.scale = divisor > 0 ? 1 / divisor : 0}, numbers.data());
       loss::compute(loss, device, Matrix<const float>{output}, there, &numbers.data()->scale, gradient, &numbers.data()->sums,
                     Pass{.is_training = true, .numbers = numbers.data()});
       sums = on_host(device, std::span<const StepNumbers>{numbers.span()}).front().sums;

@@ -13,6 +13,11 @@
 
 namespace pdp {
 
+/// Returns the totals of the steps of the current epoch.
+PDP_INLINE engine::Totals EpochRun::totals_of(const checkpoint::Position& at) {
+  return {.loss = at.epoch_loss, .correct = at.epoch_correct, .rows = at.epoch_rows, .weight = at.epoch_weight};
+}
+
 PDP_INLINE EpochRun::EpochRun(checkpoint::Position& at, Index steps, bool shows_progress)
     : at_{&at},
       steps_{steps},
@@ -24,9 +29,9 @@ PDP_INLINE bool EpochRun::count(const engine::Totals& totals) {
     at_->epoch_loss += totals.loss;
     at_->epoch_correct += totals.correct;
     at_->epoch_rows += totals.rows;
+    at_->epoch_weight += totals.weight;
   }
-  progress_.show(as_int(at_->epoch), ++at_->batch, steps_,
-                 engine::Totals{at_->epoch_loss, at_->epoch_correct, at_->epoch_rows}.mean_loss());
+  progress_.show(as_int(at_->epoch), ++at_->batch, steps_, totals_of(*at_).mean_loss());
   stops_ = stops_ || totals.stops > 0;
   ends_ = ends_ || totals.ends > 0;
   return stops_ || ends_;
@@ -35,11 +40,11 @@ PDP_INLINE bool EpochRun::count(const engine::Totals& totals) {
 PDP_INLINE Epoch EpochRun::end() {
   progress_.wipe();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now().time_since_epoch() - std::chrono::nanoseconds{begin_};
-  const engine::Totals sums{at_->epoch_loss, at_->epoch_correct, at_->epoch_rows};
+  const engine::Totals sums = totals_of(*at_);
   Epoch ended{as_int(at_->epoch), sums.mean_loss(), sums.accuracy(), seconds.count()};
   ++at_->epoch;
   at_->batch = 0;
-  at_->epoch_loss = at_->epoch_correct = at_->epoch_rows = 0;
+  at_->epoch_loss = at_->epoch_correct = at_->epoch_rows = at_->epoch_weight = 0;
   return ended;
 }
 

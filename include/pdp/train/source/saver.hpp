@@ -37,7 +37,7 @@ PDP_INLINE std::int64_t TrainingPosition::begin_fit(const FitOptions& fit, const
     ++position_.epoch;
     ++epochs_of_fits_;
     position_.batch = 0;
-    position_.epoch_loss = position_.epoch_correct = position_.epoch_rows = 0;
+    position_.epoch_loss = position_.epoch_correct = position_.epoch_rows = position_.epoch_weight = 0;
   }
   const auto differs = [](std::string_view what, auto there, auto here) {
     throw ConfigError{text("the checkpoint is from the middle of an epoch with ", what, " = ", there, ", but here it is ", here,
