@@ -1,3 +1,4 @@
+#include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/self.hpp>
 #include <pdp/core/batch_normalisation.hpp>
 #include <pdp/cpu/cpu.hpp>
@@ -9,10 +10,13 @@
 #include <pdp/nn/residual.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/sgd.hpp>
+#include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -22,6 +26,7 @@
 
 namespace cuda_batch_norm_test {
 
+namespace comm = pdp::comm;
 using gpu::Copy, gpu::exact, gpu::largest, gpu::rounded, gpu::rounding, gpu::widened;
 using pdp::BatchNormalisation, pdp::BFloat16, pdp::Float16, pdp::Index, pdp::Matrix, pdp::Shape, pdp::StepNumbers;
 using pdp::cpu::Cpu;
@@ -89,6 +94,24 @@ void check(const pdp::cuda::Device& device, const BatchNormalisation& how, Index
   }
 }
 
+/// Trains a model with BatchNorm, of which the last batch of an epoch is divided unevenly. Returns the losses of the epochs and of an
+/// evaluation.
+template <class C, class S, class... Where>
+std::vector<double> losses(C& world, const S& strategy, const Where&... where) {
+  namespace nn = pdp::nn;
+  const nn::Residual residual{nn::Sequential{nn::Linear{6, 6}, nn::BatchNorm{6}, nn::Tanh{}, nn::Linear{6, 6}, nn::BatchNorm{6}}};
+  const pdp::Task task{nn::Sequential{nn::Linear{5, 6}, nn::BatchNorm{6}, nn::Tanh{}, residual, nn::Linear{6, 3}},
+                       pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
+  std::vector<std::int32_t> classes;
+  for (int i = 0; i < 44; ++i) classes.push_back(i * i % 3);
+  const pdp::data::InMemory<std::int32_t> set{Shape{5}, support::normal(44 * 5, 1), classes};
+  pdp::Trainer trainer{world, strategy, task, {.global_batch = 16}, where...};
+  std::vector<double> found;
+  trainer.fit(set, {.epochs = 3, .progress = false}, [&](const pdp::Epoch& epoch) { found.push_back(epoch.loss); });
+  found.push_back(trainer.evaluate(set).mean_loss());
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("A GPU normalises batches as a CPU does", "[cuda][batch_norm]") {
@@ -101,25 +124,20 @@ TEST_CASE("A GPU normalises batches as a CPU does", "[cuda][batch_norm]") {
   check<float>(*device, {.channels = 3, .positions = 2}, 0);
 }
 
-TEST_CASE("A model with BatchNorm has the losses of a CPU on a GPU", "[cuda][batch_norm]") {
+TEST_CASE("A model with BatchNorm has the losses of a CPU on a GPU, and on several ranks of it", "[cuda][batch_norm][cuda_thread]") {
   const auto device = gpu::device();
   if (!device) return;
-  namespace nn = pdp::nn;
-  const nn::Residual residual{nn::Sequential{nn::Linear{6, 6}, nn::BatchNorm{6}, nn::Tanh{}, nn::Linear{6, 6}, nn::BatchNorm{6}}};
-  const pdp::Task task{nn::Sequential{nn::Linear{5, 6}, nn::BatchNorm{6}, nn::Tanh{}, residual, nn::Linear{6, 3}},
-                       pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
-  std::vector<std::int32_t> classes;
-  for (int i = 0; i < 44; ++i) classes.push_back(i * i % 3);
-  const pdp::data::InMemory<std::int32_t> set{Shape{5}, support::normal(44 * 5, 1), classes};
-  const auto losses = [&](auto&&... where) {
-    pdp::comm::Self self;
-    pdp::Trainer trainer{self, pdp::strategy::Single{}, task, {.global_batch = 16}, where...};
-    std::vector<double> found;
-    trainer.fit(set, {.epochs = 3, .progress = false}, [&](const pdp::Epoch& epoch) { found.push_back(epoch.loss); });
-    found.push_back(trainer.evaluate(set).mean_loss());
-    return found;
-  };
-  CHECK(support::difference(losses(*device), losses()) < 1e-5);
+  pdp::comm::Self one, other;
+  const auto expected = losses(one, pdp::strategy::Single{});
+  CHECK(support::difference(losses(other, pdp::strategy::Single{}, *device), expected) < 1e-5);
+  using comm::CudaThread;
+  std::vector<CudaThread> world = CudaThread::world_on({0, 0, 0});
+  std::vector<std::vector<double>> found(world.size());
+  std::vector<std::jthread> threads;
+  for (std::size_t rank = 0; rank < world.size(); ++rank)
+    threads.emplace_back([&, rank] { found[rank] = losses(world[rank], pdp::strategy::DataParallel{}, pdp::cuda::Device{{.index = 0}}); });
+  threads.clear();
+  for (const auto& each : found) CHECK(support::difference(each, expected) < 1e-5);
 }
 
 }  // namespace cuda_batch_norm_test

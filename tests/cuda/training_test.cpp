@@ -1,10 +1,13 @@
 #include <pdp/comm/self.hpp>
+#include <pdp/loss/weighted_cross_entropy.hpp>
+#include <pdp/optim/sgd.hpp>
 #include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
 #include <pdp/strategy/tensor_parallel.hpp>
 #include <pdp/strategy/zero.hpp>
+#include <pdp/train/task.hpp>
 #include <pdp/train/trainer.hpp>
 
 #include <algorithm>
@@ -106,6 +109,18 @@ TEST_CASE("Losses on a GPU stay within 1e-4 of those on a CPU over 52 steps", "[
                            train(strategy::Single{}, adam, options, 4).losses) < 1e-4);
   CHECK(largest_difference(train(strategy::Single{}, sgd, options, 4, *device).losses, train(strategy::Single{}, sgd, options, 4).losses) <
         1e-4);
+}
+
+TEST_CASE("Training with class weights on a GPU has the losses of a CPU", "[cuda][loss]") {
+  const auto device = gpu::device();
+  if (!device) return;
+  const auto task = [](auto loss) { return pdp::Task{tasks::residual_classifier(1).model, loss, pdp::optim::Sgd{.lr = 0.1f}}; };
+  const pdp::loss::WeightedCrossEntropy<4> weighted{.weights = {0.1f, 10, 2, 0}, .label_smoothing = 0.1};
+  const pdp::TrainerOptions options{.global_batch = 32, .seed = 3};
+  const Course expected = train(strategy::Single{.accumulate = 3}, task(weighted), options, 3);
+  const Course found = train(strategy::Single{.accumulate = 3}, task(weighted), options, 3, *device);
+  CHECK(largest_difference(found.losses, expected.losses) < 1e-4);
+  CHECK(found.correct == expected.correct);
 }
 
 TEST_CASE("Training on a GPU repeats to the bit with and without graphs", "[cuda]") {
