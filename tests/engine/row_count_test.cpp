@@ -4,6 +4,7 @@
 #include <pdp/engine/row_count.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <span>
 #include <vector>
@@ -86,6 +87,35 @@ TEST_CASE("RowCount lets the ranks count rows that a loss may ignore, although t
   CHECK(rows.global().counted == 6);
   CHECK(rows.global().ignored == 0);
   CHECK(split_of(rows) == Split{5, 1, 5, 4, 0, 1, 2, 2, 0});
+}
+
+TEST_CASE("RowCount adds up the weights of the rows of all ranks", "[engine]") {
+  struct Calls {
+    void all_gather(std::span<const Index> own, std::span<Index> all) const {
+      const Split other{4, 0, 1, 3, std::bit_cast<Index>(1.5)};
+      std::ranges::copy(own, all.begin());
+      std::ranges::copy(other, all.begin() + 5);
+    }
+  };
+  Rows rows;
+  rows.begin({5, {4, 0, 2.25}, false, 1, true}, 9, {}, 2);
+  CHECK_FALSE(rows.is_known());
+  rows.ask(Calls{}, 2, 1);
+  CHECK(rows.global().counted == 5);
+  CHECK(rows.global().ignored == 3);
+  CHECK(rows.global().weight == 3.75);
+  CHECK(rows.global().divisor() == 3.75);
+  rows.begin({5, {4, 0, 2.25}, false, 1, true}, 0, {}, 2);
+  rows.ask(Calls{}, 2, 1);
+  CHECK(split_of(rows) == Split{5, 1, 0, 0, 0, 4, 0, 0, 0, 0});  // a recording does not depend on weights
+  CHECK(rows.first_row(1, 2) == 4);
+  pdp::comm::Self world;
+  rows.begin({5, {4, 0, 2.25}, false, 1, true}, 0, {}, 2);
+  rows.start(world);
+  rows.wait();
+  CHECK(rows.global().weight == 2.25);
+  rows.begin({5, {5, 0, 0}, false, 1, true}, 0, {}, 1);
+  CHECK(rows.global().divisor() == 5);
 }
 
 TEST_CASE("RowCount accepts a step in which no row counts, and rejects one without rows", "[engine]") {

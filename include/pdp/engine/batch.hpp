@@ -30,8 +30,20 @@ struct RowTotals {
   double weight = 0;  // of the rows that count; 0 if the loss does not weigh rows (see loss::WeighsRows)
 
   [[nodiscard]] constexpr Index all() const { return counted + ignored; }
-  /// Returns the number by which the sum of the loss is divided for the mean.
+  /// Returns the number by which the sum of the loss is divided for the mean; the rows that count if their weights are all 0.
   [[nodiscard]] constexpr double divisor() const { return weight > 0 ? weight : static_cast<double>(counted); }
+};
+
+/// The rows of a step on one rank.
+struct OwnRows {
+  Index all = 0;            // of its share, samples
+  RowTotals adds{};         // the rows that this rank adds to those of all ranks
+  bool may_ignore = false;  // whether the loss may ignore rows
+  Index of_sample = 1;      // rows of the loss in each sample
+  bool weighs = false;      // whether the loss weighs rows
+
+  /// Returns whether the rows that count, or their weights, depend on targets.
+  [[nodiscard]] constexpr bool look_at_targets() const { return may_ignore || weighs; }
 };
 
 /// Returns the factors by which the loss is averaged over rows, and a buffer's change over samples of `of_sample` rows. 0 if there are no

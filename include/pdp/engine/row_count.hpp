@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -13,14 +14,6 @@
 
 namespace pdp::engine {
 
-/// The rows of a step on one rank.
-struct OwnRows {
-  Index all = 0;                  // of its share, samples
-  RowTotals adds{};               // the rows that this rank adds to those of all ranks
-  bool looks_at_targets = false;  // whether the rows that count, or their weights, depend on targets
-  Index of_sample = 1;            // rows of the loss in each sample
-};
-
 /// The number of rows of a step over all ranks, and the sum of their weights. If all rows count, and weigh the same, the caller may pass
 /// the number. Otherwise the ranks count their rows together.
 template <comm::Communicator C>
@@ -33,9 +26,9 @@ class RowCount {
     global_ = global;
     split_.assign(shares.begin(), shares.end());
     is_exchanged_ = false;
-    is_known_ = global > 0 && !own.looks_at_targets;
+    is_known_ = global > 0 && !own.look_at_targets();
     totals_ = {is_known_ ? global * own.of_sample : 0};
-    if (!own.looks_at_targets || ranks != 1 || own.all == 0) return;
+    if (!own.look_at_targets() || ranks != 1 || own.all == 0) return;
     is_known_ = true;  // there are no other ranks
     global_ = own.all;
     totals_ = own.adds;
@@ -60,18 +53,16 @@ class RowCount {
   template <class Calls>
   void ask(Calls calls, int ranks, int share) {
     const std::array<Index, 5> own{own_.all, share, own_.adds.counted, own_.adds.ignored, std::bit_cast<Index>(own_.adds.weight)};
-    const std::size_t numbers = own_.looks_at_targets ? 5 : 3;
+    const std::size_t numbers = own_.weighs ? 5 : own_.may_ignore ? 4 : 3;
     all_.resize(numbers * as_size(ranks));
     calls.all_gather(std::span<const Index>{own}.first(numbers), std::span{all_});
     first_row_ = 0;
     for (std::size_t at = 0; at < all_.size(); at += numbers) {
-      RowTotals rank{all_[at + 2]};
-      if (own_.looks_at_targets) {
-        rank = {all_[at + 2], all_[at + 3], std::bit_cast<double>(all_[at + 4])};
-        all_[at + 2] = all_[at + 3] = all_[at + 4] = 0;  // recorded work does not depend on them
-      }
+      const std::span<Index> sent = std::span{all_}.subspan(at, numbers);
+      const RowTotals rank{sent[2], numbers > 3 ? sent[3] : 0, numbers > 4 ? std::bit_cast<double>(sent[4]) : 0};
+      if (numbers > 3) std::ranges::fill(sent.subspan(2), 0);  // recorded work does not depend on them
       totals_ = {totals_.counted + rank.counted, totals_.ignored + rank.ignored, totals_.weight + rank.weight};
-      if (all_[at + 1] < share) first_row_ += rank.all() / own_.of_sample;
+      if (sent[1] < share) first_row_ += rank.all() / own_.of_sample;
     }
     is_exchanged_ = global_ == 0;
     if (is_exchanged_) split_ = all_;
@@ -99,7 +90,7 @@ class RowCount {
 template <comm::Communicator C>
 void RowCount<C>::start(C& group) {
   sums_ = {static_cast<double>(own_.adds.counted), static_cast<double>(own_.adds.ignored), own_.adds.weight};
-  counting_ = group.all_reduce_async(std::span<double>{sums_}.first(own_.looks_at_targets ? 3 : 1), comm::Sum{});
+  counting_ = group.all_reduce_async(std::span<double>{sums_}.first(own_.weighs ? 3 : own_.may_ignore ? 2 : 1), comm::Sum{});
 }
 
 template <comm::Communicator C>

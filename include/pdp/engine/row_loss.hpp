@@ -24,9 +24,11 @@ template <class Loss, class T, class D>
 class RowLoss {
   using Gradient = Accumulated<T>;
   using Target = loss::TargetOf<Loss, D, T>;
-  static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>;
+  static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>, weighs_rows = loss::weighs_rows<Loss>();
 
  public:
+  static constexpr bool numbers_rows = uses_row_numbers<Loss> || uses_row_numbers<loss::OnDevice<Loss, D>>;
+
   RowLoss(const D& device, const Loss& loss, nn::Part part, const nn::Outline& model, Index micro_rows)
       : loss_{loss},
         there_{loss::on_device(loss, device)},
@@ -54,19 +56,22 @@ class RowLoss {
   }
 
   [[nodiscard]] bool may_ignore_rows() const { return loss::may_ignore_rows(loss_); }
-  /// Returns whether the rows that count, or their weights, depend on targets.
-  [[nodiscard]] bool looks_at_targets() const { return loss::WeighsRows<Loss> || may_ignore_rows(); }
-  /// Returns how many rows of the loss in a batch count, how many are ignored, and the sum of weights. Waits for targets in device memory.
+  /// Returns the rows of the loss in a batch. Waits for targets in device memory.
   template <class Sample>
   [[nodiscard]] RowTotals rows_of(const D& device, const Batch<Sample, Target>& batch) const {
     const Index rows = batch.x.rows * rows_.count;
-    if (!looks_at_targets()) return {rows};
+    if (!weighs_rows && !may_ignore_rows()) return {rows};
     const auto count = [&](std::span<const Target> targets) {
       const Index counted = loss::counted_rows(loss_, targets, rows);
       return RowTotals{counted, rows - counted, loss::weight_of_rows(loss_, targets, rows)};
     };
     if (!D::uses_host_memory && batch.on_device) return count(on_host(device, batch.targets));
     return count(batch.targets);
+  }
+  /// Returns the rows of a batch on this rank. `adds`: whether this rank adds them to those of all ranks.
+  template <class Sample>
+  [[nodiscard]] OwnRows own_rows(const D& device, const Batch<Sample, Target>& batch, bool adds) const {
+    return {batch.x.rows, adds ? rows_of(device, batch) : RowTotals{}, may_ignore_rows(), rows_.count, weighs_rows};
   }
   /// own_parts(): the partial results of this rank for the last shared rows. all_parts(): memory for the partial results of all ranks of
   /// the group.

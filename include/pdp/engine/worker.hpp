@@ -44,7 +44,8 @@ class Worker {
   using Stage = nn::Stage<Model, D, T>;
   static constexpr bool pauses = nn::any_pauses<nn::LeafTypes<Model>>;
   static constexpr bool sums_over_batch = nn::any_sums_over_batch<nn::LeafTypes<Model>>;
-  static constexpr bool numbers_rows = sums_over_batch || nn::any_uses_row_numbers<nn::LeafTypes<Model>> || uses_row_numbers<Loss>;
+  static constexpr bool numbers_rows =
+      sums_over_batch || nn::any_uses_row_numbers<nn::LeafTypes<Model>> || RowLoss<Loss, T, D>::numbers_rows;
   static_assert(
       Device<D, T>,
       "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");
@@ -242,9 +243,7 @@ class Worker {
   GradientNorm<D, T> norm;
 
   /// Returns the rows of a batch. `adds`: whether this rank adds them to those of all ranks.
-  [[nodiscard]] OwnRows own_rows(const StepBatch& batch, bool adds) const {
-    return {batch.x.rows, adds ? loss_.rows_of(device(), batch) : RowTotals{}, loss_.looks_at_targets(), loss_.rows_of_sample()};
-  }
+  [[nodiscard]] OwnRows own_rows(const StepBatch& batch, bool adds) const { return loss_.own_rows(device(), batch, adds); }
 
  private:
   [[nodiscard]] Matrix<const T> device_output() const { return stage_.activation(boundaries_.evaluation(), stage_.outline().size()); }

@@ -15,19 +15,29 @@ namespace pdp::loss {
 /// call adds nothing to its sums for a row that does not count, and computes a gradient of zeros. Then means are over the rows that count,
 /// on all ranks together.
 ///
-/// An optional member ignores_rows() returns false if this loss counts all rows. Then steps cost no more than with other losses.
+/// An optional member ignores_rows() returns false if this loss counts all rows. Then the ranks need not count them together.
 template <class L>
 concept IgnoresRows = requires(const L& loss, std::span<const typename L::Target> target) {
   { loss.counts(target) } -> std::same_as<bool>;
 };
 
-/// A loss that weighs rows. weight(target) returns the weight of a row with this target, at least 0, and 0 for a row that does not count;
-/// target: [target elements], in host memory. A call multiplies the loss and the gradient of a row by its weight. Then means are divided by
-/// the sum of the weights, on all ranks together.
+/// A loss that weighs rows. weight(target) returns what a row with this target adds to the divisor of the mean, at least 0, and 0 for a row
+/// that does not count; target: [target elements], in host memory. A call usually multiplies the loss and the gradient of the row by it.
+/// Means are divided by the sum of the weights on all ranks together, or by the number of rows that count if this sum is 0.
 template <class L>
 concept WeighsRows = requires(const L& loss, std::span<const typename L::Target> target) {
   { loss.weight(target) } -> std::same_as<double>;
 };
+
+/// Returns whether a loss weighs rows.
+template <class L>
+[[nodiscard]] constexpr bool weighs_rows() {
+  constexpr bool has_weight = requires { requires std::is_member_function_pointer_v<decltype(&L::weight)>; };
+  static_assert(!has_weight || WeighsRows<L>,
+                "pdp: weight() of this loss must be `double weight(std::span<const Target> target) const`: the weight of a row with this "
+                "target");
+  return WeighsRows<L>;
+}
 
 /// Returns whether a loss may ignore rows.
 template <class L>
@@ -68,15 +78,18 @@ template <class L, class Target>
 [[nodiscard]] constexpr double weight_of_rows([[maybe_unused]] const L& loss, [[maybe_unused]] std::span<const Target> targets,
                                               [[maybe_unused]] Index rows) {
   double sum = 0;
-  if constexpr (WeighsRows<L>) {
+  if constexpr (weighs_rows<L>()) {
+    static_assert(
+        requires(std::span<const Target> target) { loss.weight(target); },
+        "pdp: weight() of this loss must take targets in double, too, as its operator() does; make it a template");
     const std::size_t width = rows > 0 ? targets.size() / as_size(rows) : 0;
     for (std::size_t row = 0; width > 0 && row < as_size(rows); ++row) sum += loss.weight(targets.subspan(row * width, width));
   }
   return sum;
 }
 
-/// Returns the number by which the sum of a loss over rows is divided for their mean: the number of rows that count, or the sum of their
-/// weights. `targets`: [rows, target elements], in host memory.
+/// Returns the number by which the sum of a loss over rows is divided for their mean: the sum of their weights if it is not 0, else the
+/// number of rows that count. `targets`: [rows, target elements], in host memory.
 template <class L, class Target>
 [[nodiscard]] constexpr double divisor_of_rows(const L& loss, std::span<const Target> targets, Index rows) {
   const double weight = weight_of_rows(loss, targets, rows);
