@@ -22,10 +22,12 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
                            const ClassWeights& weights = {});
 
 /// Computes the part of each row's cross-entropy that depends on some columns of the logits. `logits` holds these columns, which start at
-/// number `first`; all parts together have `columns`. A row of `part` has four numbers: the largest logit; the sum of exp(logit - largest)
-/// of the others; the logit of the row's class, or 0 if another part has it; and 1 if the largest logit is that of the class, otherwise 0.
-/// A fifth number, if the row has room for it, is the sum of the logits, multiplied by their weights, if smoothing is above 0, otherwise 0.
-/// Rows of the class `ignored` may have any numbers. Throws LabelError if another class is not in [0, columns). `weights`: of all columns.
+/// number `first`; all parts together have `columns`. Rows of the class `ignored` may have any numbers. Throws LabelError if another class
+/// is not in [0, columns). `weights`: of all columns.
+///
+/// A row of `part` has four numbers: the largest logit; the sum of exp(logit - largest) of the others; the logit of the row's class, or 0
+/// if another part has it; and 1 if the largest logit is that of the class, otherwise 0. A fifth number, if the row has room for it, is the
+/// sum of the logits, multiplied by their weights, if smoothing is above 0, otherwise 0.
 template <class T>
 void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns, Matrix<T> part,
                   Index ignored = no_class, double smoothing = 0, const ClassWeights& weights = {});
