@@ -24,6 +24,9 @@ template <class Loss, class T, class D>
 class RowLoss {
   using Gradient = Accumulated<T>;
   using Target = loss::TargetOf<Loss, D, T>;
+  static_assert(!loss::detail::HasOtherWeight<Loss>,
+                "pdp: weight() of this loss must be `double weight(std::span<const Target> target) const`: the weight of a row with this "
+                "target");
   static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>, weighs_rows = loss::weighs_rows<Loss>();
 
  public:
