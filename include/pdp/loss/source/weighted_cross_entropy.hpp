@@ -15,9 +15,10 @@ namespace pdp::loss::detail {
 PDP_INLINE double sum_of_weights(std::span<const float> weights) {
   double sum = 0;
   for (std::size_t at = 0; at < weights.size(); ++at) {
-    if (!is_finite(weights[at]) || weights[at] < 0)
-      throw ConfigError{text("class ", at, " has the weight ", weights[at], "; expected a finite number of at least 0")};
-    sum += static_cast<double>(weights[at]);
+    const auto weight = static_cast<double>(weights[at]);
+    if (!is_finite(weight) || weight < 0)
+      throw ConfigError{text("class ", at, " has the weight ", weight, "; expected a finite number of at least 0")};
+    sum += weight;
   }
   if (sum == 0) throw ConfigError{text("all ", weights.size(), " classes have the weight 0, so no row would count")};
   return sum;
