@@ -103,11 +103,12 @@ class RowLoss {
     const bool counts = part_.index == 0;  // all ranks of the group compute the same loss
     const double* const scale = &numbers->scale;
     LossSums* const sums = counts ? &numbers->sums : uncounted_.data();
-    if constexpr (takes_shards)
-      if (model_.output_is_sharded)
-        return there_.join(device, output, targets, part_.index * output.cols, part_.count * output.cols,
-                           Matrix<const Gradient>{all_parts().data(), output.rows * part_.count, Loss::part_numbers}, scale, gradient,
-                           sums);
+    if constexpr (takes_shards) {
+      if (model_.output_is_sharded) {
+        const Matrix<const Gradient> parts{all_parts().data(), output.rows * part_.count, Loss::part_numbers};
+        return there_.join(device, output, targets, part_.index * output.cols, part_.count * output.cols, parts, scale, gradient, sums);
+      }
+    }
     by_positions([&] { loss::detail::call(there_, device, output, targets, scale, gradient, sums, pass); });
   }
 

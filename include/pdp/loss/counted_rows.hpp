@@ -82,15 +82,17 @@ template <class L, class Target>
 template <class L, class Target>
 [[nodiscard]] constexpr double weight_of_rows([[maybe_unused]] const L& loss, [[maybe_unused]] std::span<const Target> targets,
                                               [[maybe_unused]] Index rows) {
-  double sum = 0;
-  if constexpr (weighs_rows<L>()) {
+  if constexpr (!weighs_rows<L>()) {
+    return 0;
+  } else {
     static_assert(
         requires(std::span<const Target> target) { loss.weight(target); },
         "pdp: weight() of this loss must take targets in double, too, as its operator() does; make it a template");
+    double sum = 0;
     const std::size_t width = rows > 0 ? targets.size() / as_size(rows) : 0;
     for (std::size_t row = 0; width > 0 && row < as_size(rows); ++row) sum += loss.weight(targets.subspan(row * width, width));
+    return sum;
   }
-  return sum;
 }
 
 /// Returns the number by which the sum of a loss over rows is divided for their mean: the sum of their weights if it is not 0, else the
