@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <pdp/comm/self.hpp>
@@ -15,19 +14,15 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/optimizers.hpp>
-#include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
-#include <pdp/strategy/hybrid.hpp>
-#include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
-#include <pdp/strategy/tensor_parallel.hpp>
-#include <pdp/strategy/zero.hpp>
 #include <pdp/testing/equivalence.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/train/epoch_run.hpp>
 
 #include "catch.hpp"
 #include "support.hpp"
+#include "train/ways.hpp"
 
 namespace weighted_rows_test {
 
@@ -56,15 +51,12 @@ testing::GlobalBatch<std::int32_t> batch_of(int step, Index rows = 13) {
   return batch;
 }
 
-struct Way {
-  std::string name;
-  AnyStrategy strategy;
-  int ranks;
-};
-std::vector<Way> ways() {
-  return {{"Single", Single{.accumulate = 3}, 1},  {"DataParallel", DataParallel{.accumulate = 2}, 4},
-          {"Zero 3", Zero{.stage = 3}, 3},         {"Pipeline", Pipeline<>{.micro_batches = 3}, 2},
-          {"TensorParallel", TensorParallel{}, 2}, {"Hybrid", Hybrid<>{.mesh = {.data = 2, .tensor = 2}}, 4}};
+/// Every kind of strategy, also with micro-batches.
+std::vector<ways_test::Way> ways() {
+  std::vector<ways_test::Way> all = ways_test::ways();
+  all.push_back({"single, micro-batches", 1, Single{.accumulate = 3}});
+  all.push_back({"data, micro-batches", 4, DataParallel{.accumulate = 2}});
+  return all;
 }
 
 /// Returns the weighted mean of the loss of samples, from the logits that a trainer predicts.
@@ -89,7 +81,7 @@ double mean_of(Trainer& trainer, const testing::GlobalBatch<std::int32_t>& batch
 }  // namespace
 
 TEST_CASE("A training with class weights has the serial losses under every strategy", "[train][loss]") {
-  for (const Way& way : ways()) {
+  for (const ways_test::Way& way : ways()) {
     CAPTURE(way.name, way.ranks);
     const auto report = testing::serial_equivalence<comm::Thread>(
         classifier, [](int step) { return batch_of(step); }, way.strategy, way.ranks,
@@ -106,7 +98,7 @@ TEST_CASE("The mean of a weighted loss is divided by the weights of all ranks, w
   pdp::Trainer single{self, Single{}, classifier, {.global_batch = 13}};
   const double expected = mean_of(single, batch);
   for (const Index given_rows : {Index{0}, Index{13}}) {
-    for (const Way& way : ways()) {
+    for (const ways_test::Way& way : ways()) {
       CAPTURE(way.name, way.ranks, given_rows);
       const auto found = testing::ranks<comm::Thread>(way.ranks, [&](comm::Thread& world) {
         pdp::Trainer trainer{world, way.strategy, classifier, {.global_batch = 13}};
@@ -139,7 +131,7 @@ TEST_CASE("evaluate and fit give weighted means over a dataset, with any number 
   constexpr Index samples = 37;
   const auto batch = batch_of(0, samples);
   const pdp::data::InMemory<std::int32_t> data{pdp::Shape{width}, batch.x, batch.targets};
-  for (const Way& way : ways()) {
+  for (const ways_test::Way& way : ways()) {
     CAPTURE(way.name, way.ranks);
     const auto found = testing::ranks<comm::Thread>(way.ranks, [&](comm::Thread& world) {
       pdp::Trainer trainer{world, way.strategy, classifier, {.global_batch = 13}};

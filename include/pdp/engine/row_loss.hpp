@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <type_traits>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
@@ -24,10 +25,9 @@ template <class Loss, class T, class D>
 class RowLoss {
   using Gradient = Accumulated<T>;
   using Target = loss::TargetOf<Loss, D, T>;
-  static_assert(!loss::detail::HasOtherWeight<Loss>,
-                "pdp: weight() of this loss must be `double weight(std::span<const Target> target) const`: the weight of a row with this "
-                "target");
-  static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>, weighs_rows = loss::weighs_rows<Loss>();
+  static constexpr bool takes_shards = loss::ShardedLoss<Loss, D, T>;
+  // Of a type, which is known when a trainer is made, so that a wrong weight() is reported then.
+  using WeighsRows = std::bool_constant<loss::weighs_rows<Loss>()>;
 
  public:
   static constexpr bool numbers_rows = uses_row_numbers<Loss> || uses_row_numbers<loss::OnDevice<Loss, D>>;
@@ -63,7 +63,7 @@ class RowLoss {
   template <class Sample>
   [[nodiscard]] RowTotals rows_of(const D& device, const Batch<Sample, Target>& batch) const {
     const Index rows = batch.x.rows * rows_.count;
-    if (!weighs_rows && !may_ignore_rows()) return {rows};
+    if (!WeighsRows::value && !may_ignore_rows()) return {rows};
     const auto count = [&](std::span<const Target> targets) {
       const Index counted = loss::counted_rows(loss_, targets, rows);
       return RowTotals{counted, rows - counted, loss::weight_of_rows(loss_, targets, rows)};
@@ -74,7 +74,7 @@ class RowLoss {
   /// Returns the rows of a batch on this rank. `adds`: whether this rank adds them to those of all ranks.
   template <class Sample>
   [[nodiscard]] OwnRows own_rows(const D& device, const Batch<Sample, Target>& batch, bool adds) const {
-    return {batch.x.rows, adds ? rows_of(device, batch) : RowTotals{}, may_ignore_rows(), rows_.count, weighs_rows};
+    return {batch.x.rows, adds ? rows_of(device, batch) : RowTotals{}, may_ignore_rows(), rows_.count, WeighsRows::value};
   }
   /// own_parts(): the partial results of this rank for the last shared rows. all_parts(): memory for the partial results of all ranks of
   /// the group.

@@ -29,18 +29,13 @@ concept WeighsRows = requires(const L& loss, std::span<const typename L::Target>
   { loss.weight(target) } -> std::same_as<double>;
 };
 
-namespace detail {
-/// A function weight() that cannot be called as WeighsRows requires.
-template <class L>
-concept HasOtherWeight = !WeighsRows<L> && requires {
-  requires std::is_member_function_pointer_v<decltype(&L::weight)>;
-};
-}  // namespace detail
-
 /// Returns whether a loss weighs rows.
 template <class L>
 [[nodiscard]] constexpr bool weighs_rows() {
-  static_assert(!detail::HasOtherWeight<L>, "pdp: weight() of this loss must be `double weight(std::span<const Target> target) const`");
+  constexpr bool has_weight = requires { requires std::is_member_function_pointer_v<decltype(&L::weight)>; };
+  static_assert(!has_weight || WeighsRows<L>,
+                "pdp: weight() of this loss must be `double weight(std::span<const Target> target) const`: the weight of a row with this "
+                "target");
   return WeighsRows<L>;
 }
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <pdp/core/wrong_argument.hpp>
-#include <pdp/loss/counted_rows.hpp>
 #include <pdp/loss/loss.hpp>
 
 /// The requirements of the concept loss::Loss, one static_assert for each.
@@ -32,10 +31,6 @@ struct LossRequirements {
         { L::has_classes } -> std::convertible_to<bool>;
       },
       "pdp: this loss needs `static constexpr bool has_classes`: whether there is an accuracy");
-
-  static_assert(!HasOtherWeight<L>,
-                "pdp: weight() of this loss must be `double weight(std::span<const Target> target) const`: the weight of a row with this "
-                "target");
 
   static constexpr int wrong_argument() {
     if constexpr (has_target) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
