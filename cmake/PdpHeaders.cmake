@@ -483,7 +483,9 @@ set(pdp_headers
     pdp/nn/stage.hpp
     pdp/nn/stage_parameters.hpp
     pdp/nn/sum.hpp
+    pdp/nn/tied_output.hpp
     pdp/nn/vocabulary_parallel_embedding.hpp
+    pdp/nn/vocabulary_parallel_output.hpp
     pdp/optim/adam.hpp
     pdp/optim/add_change.hpp
     pdp/optim/averaged.hpp
@@ -514,6 +516,7 @@ set(pdp_headers
     pdp/plan/source/gradient_policy.hpp
     pdp/plan/source/layout.hpp
     pdp/plan/source/liveness.hpp
+    pdp/plan/ties.hpp
     pdp/report/activity.hpp
     pdp/report/axis.hpp
     pdp/report/chart.hpp

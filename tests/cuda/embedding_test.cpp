@@ -7,6 +7,7 @@
 #include <pdp/nn/linear.hpp>
 #include <pdp/nn/positions.hpp>
 #include <pdp/nn/sequential.hpp>
+#include <pdp/nn/tied_output.hpp>
 #include <pdp/optim/sgd.hpp>
 #include <pdp/strategy/single.hpp>
 #include <pdp/train/trainer.hpp>
@@ -93,7 +94,7 @@ TEST_CASE("A model of tokens has the losses of a CPU on a GPU", "[cuda][embeddin
   const auto device = gpu::device();
   if (!device) return;
   constexpr pdp::Task task{pdp::nn::Sequential{pdp::nn::Embedding{13, 8}, pdp::nn::LearnedPositions{6, 8},
-                                               pdp::nn::SinusoidalPositions{6, 8}, pdp::nn::Linear{8, 13}},
+                                               pdp::nn::SinusoidalPositions{6, 8}, pdp::nn::Linear{8, 8}, pdp::nn::TiedOutput{13, 8}},
                            pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
   const pdp::data::InMemory<std::int32_t, std::int32_t> set{Shape{5}, tokens(5 * 40, 13), tokens(5 * 40, 11), Shape{5}};
   const auto losses = [&](auto&&... where) {

@@ -68,6 +68,7 @@ template <class D, class T>
   if (!stage.keeps_whole_units()) throw ConfigError{"this rank holds only slices of the parameters; Trainer::parameters() gathers them"};
   std::vector<Tensor> tensors;
   stage.for_each_master([&](const nn::Parameter& parameter, std::span<Master> values) {
+    if (parameter.is_copy) return;
     if (parameter.is_divided()) throw ConfigError{"this rank holds only parts of the parameters; Trainer::parameters() gathers them"};
     const auto& read = on_host(stage.device(), std::span<const Master>{values});
     put(tensors.emplace_back(tensor_of(parameter)), parameter, std::span<const Master>{read});

@@ -69,6 +69,7 @@ template <class Engine>
   const char* type = detail::type_name<typename Engine::Gradient>;
   std::vector<StoredTensor> tensors;
   for (const nn::LayerParameter& each : engine.stage().of_model()) {
+    if (each.parameter.is_copy) continue;
     tensors.push_back(stored_tensor(each.parameter, "", type));
     for (std::size_t field = 0; field < optim::needed_state_fields(engine.optimizer()); ++field)
       tensors.push_back(stored_tensor(each.parameter, optim::state_name<Optimizer>(as_int(field)), type));
@@ -175,7 +176,7 @@ void read_parameters(nn::StageParameters<D, T>& stage, const std::filesystem::pa
   const PieceReader from{find_checkpoint(path)};
   std::vector<StoredTensor> expected;
   for (const nn::LayerParameter& each : stage.of_model())
-    expected.push_back(stored_tensor(each.parameter, "", detail::type_name<Accumulated<T>>));
+    if (!each.parameter.is_copy) expected.push_back(stored_tensor(each.parameter, "", detail::type_name<Accumulated<T>>));
   check_tensors(from.manifest().tensors, expected, from.folder().string(), Needs::parameters);
   from.check_headers();
   fill(from, detail::destinations_of(stage, from.manifest().tensors));

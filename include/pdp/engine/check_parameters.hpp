@@ -31,15 +31,17 @@ void check_parameters(C& world, nn::StageParameters<D, T>& stage, const plan::Pl
       return unit.first <= layer && layer < unit.last && unit.sharding != plan::Sharding::parameters;
     });
   };
-  std::vector<std::pair<std::string, int>> tensors;  // name and layer
+  // Name and layer. The two layers that share a parameter have the same name, and are compared, too.
+  std::vector<std::pair<std::string, int>> tensors;
   for (const auto& [parameter, layer] : stage.of_model())
     for (int part = 0; part < (parameter.is_divided() ? plan.tensor.count : 1); ++part) tensors.emplace_back(parameter.full_name(), layer);
 
   std::vector<std::int64_t> own(tensors.size(), largest);
   const auto look_at = [&]<class E>(const nn::Parameter& parameter, std::span<E> values) {
-    const auto at = std::ranges::find(tensors, parameter.full_name(), &std::pair<std::string, int>::first) +
-                    (parameter.is_divided() ? plan.tensor.index : 0);
-    if (!holds(at->second)) return;
+    const std::string name = parameter.full_name();
+    if (std::ranges::none_of(tensors, [&](const auto& each) { return each.first == name && holds(each.second); })) return;
+    const auto at =
+        std::ranges::find(tensors, name, &std::pair<std::string, int>::first) + (parameter.is_divided() ? plan.tensor.index : 0);
     std::int64_t& hash = own[as_size(at - tensors.begin())];
     const std::int64_t before =
         std::exchange(hash, random::hash_of(std::span<const E>{on_host(stage.device(), std::span<const E>{values})}));

@@ -128,6 +128,12 @@ class Executor {
       case plan::Op::broadcast:
         broadcast(group, i);
         break;
+      case plan::Op::add_tied:
+        units_.add_tied(i);
+        break;
+      case plan::Op::sum_tied:
+        wait(start_all_reduce(group, worker_.device(), worker_.stage().own_gradients(i.unit)));
+        break;
       case plan::Op::norm_start:
         worker_.add_squares();
         norming_ = start_all_reduce(group, worker_.device(), worker_.square());

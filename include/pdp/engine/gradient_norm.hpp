@@ -108,7 +108,7 @@ GradientNorm<D, T>::GradientNorm(nn::StageParameters<D, T>& stage, const plan::P
     stage.for_each_gradient(as_int(u), [&](const nn::Parameter& parameter, int layer, std::span<Gradient> whole, std::span<Gradient> own) {
       if (frozen(parameter)) return;
       unit.whole.push_back({parameter, layer, whole, tensors++});
-      const bool others_have_it = plan.tensor.index > 0 && !parameter.is_divided();
+      const bool others_have_it = parameter.is_copy || (plan.tensor.index > 0 && !parameter.is_divided());
       if (!own.empty() && !others_have_it) unit.own.push_back(own);
     });
   }

@@ -13,7 +13,9 @@
 #include <pdp/engine/program.hpp>
 #include <pdp/engine/rounded.hpp>
 #include <pdp/engine/unit_memory.hpp>
+#include <pdp/plan/pauses.hpp>
 #include <pdp/plan/plan.hpp>
+#include <pdp/plan/ties.hpp>
 
 namespace pdp::engine {
 
@@ -51,7 +53,7 @@ class UnitCalls {
   void end_reduction(const plan::Instruction& i) {
     check_met(i);
     if (is_common(i)) {
-      if (takes_norm_) memory_.reduce(stage().device(), i.unit, stage().own_gradients(i.unit));
+      if (adds_first(i.unit)) memory_.reduce(stage().device(), i.unit, stage().own_gradients(i.unit));
       return;
     }
     if constexpr (rounds) {
@@ -67,14 +69,25 @@ class UnitCalls {
   /// Throws PlanError if the ranks were at different units in the rendezvous. Does nothing else.
   void end_gathering(const plan::Instruction& i) const { check_met(i); }
 
-  /// Updates this rank's slice of a unit. In common memory it adds up the gradients of all ranks, unless end_reduction() has already added
-  /// them up for the norm.
+  /// Adds up this rank's slices of the gradients of two layers that share a parameter, and gives both the sum.
+  void add_tied(const plan::Instruction& i) {
+    const std::span<Gradient> one = stage().own_gradients(plan::unit_of(plan_, i.first));
+    const std::span<Gradient> other = stage().own_gradients(plan::unit_of(plan_, i.last));
+    const Matrix<Gradient> sum{one.data(), 1, as_index(one.size())};
+    add(stage().device(), Matrix<const Gradient>{sum}, Matrix<const Gradient>{other.data(), 1, sum.cols}, sum);
+    copy(stage().device(), std::span<const Gradient>{one}, other.data());
+  }
+
+  /// Updates this rank's slice of a unit. In common memory it adds up the gradients of all ranks, unless end_reduction() has already done
+  /// so.
   void update(int unit) {
-    worker_.apply(unit, takes_norm_ ? std::span<const Gradient* const>{} : memory_.gradients(unit), memory_.others_values(unit));
+    worker_.apply(unit, adds_first(unit) ? std::span<const Gradient* const>{} : memory_.gradients(unit), memory_.others_values(unit));
   }
 
  private:
   [[nodiscard]] Stage& stage() const { return worker_.stage(); }
+  /// Returns whether the sum of a unit's gradients over the ranks is needed before its update.
+  [[nodiscard]] bool adds_first(int unit) const { return takes_norm_ || plan::is_tied(stage().outline(), plan_.units[as_size(unit)]); }
   [[nodiscard]] bool is_whole(const plan::Instruction& i) const { return plan_.units[as_size(i.unit)].sharding == plan::Sharding::none; }
   /// Returns whether the group works on a unit in memory that all its ranks see.
   [[nodiscard]] bool is_common(const plan::Instruction& i) const { return sees_memory && memory_.is_common(i.unit); }

@@ -26,4 +26,6 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/nn/softmax.hpp>
 #include <pdp/nn/sum.hpp>
+#include <pdp/nn/tied_output.hpp>
 #include <pdp/nn/vocabulary_parallel_embedding.hpp>
+#include <pdp/nn/vocabulary_parallel_output.hpp>

@@ -132,6 +132,12 @@ constexpr bool any_takes_tokens = false;
 template <class... L>
 constexpr bool any_takes_tokens<TypeList<L...>> = (takes_tokens<L> || ...);
 
+/// Whether a TypeList holds a tied layer (see is_tied).
+template <class List>
+constexpr bool any_is_tied = false;
+template <class... L>
+constexpr bool any_is_tied<TypeList<L...>> = (is_tied<L> || ...);
+
 /// Whether a TypeList holds a layer that needs the numbers of its rows (see Pass).
 template <class List>
 constexpr bool any_uses_row_numbers = false;

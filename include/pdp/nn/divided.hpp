@@ -28,7 +28,8 @@ constexpr bool names_children<Divided<Model, chooses>> = names_children<Model>;
 /// - The same holds for two Conv2d of one group, also with pooling, BatchNorm or GroupNorm between them, which then have some channels on
 ///   each rank. They stay whole if their channels cannot be divided evenly.
 /// - A MultiHeadAttention is divided by heads.
-/// - An Embedding, and the last Linear if the loss allows that, are divided by the vocabulary, if it can be divided evenly.
+/// - An Embedding, and the last Linear if the loss allows that, are divided by the vocabulary, if it can be divided evenly. With a
+///   TiedOutput, both are divided or neither.
 ///
 /// Blocks inside Residual, Sum and Concat are divided in the same way. Other layers stay whole. Parameters keep their names and initial
 /// values.
@@ -119,6 +120,9 @@ class Divided {
       } else if constexpr (std::is_same_v<L, Embedding>) {
         add_placed(VocabularyParallelEmbedding{layer});
         add_placed(AllReduce{});
+      } else if constexpr (std::is_same_v<L, TiedOutput>) {
+        add_placed(Replicate{});
+        add_placed(VocabularyParallelOutput{layer});
       }
     }
   }

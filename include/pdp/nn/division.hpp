@@ -12,7 +12,9 @@
 #include <pdp/nn/residual.hpp>
 #include <pdp/nn/row_parallel.hpp>
 #include <pdp/nn/sum.hpp>
+#include <pdp/nn/tied_output.hpp>
 #include <pdp/nn/vocabulary_parallel_embedding.hpp>
+#include <pdp/nn/vocabulary_parallel_output.hpp>
 
 namespace pdp::nn {
 
@@ -56,6 +58,10 @@ struct Forms<MultiHeadAttention, true> {
 template <>
 struct Forms<Embedding, true> {
   using type = TypeList<Embedding, VocabularyParallelEmbedding, AllReduce>;
+};
+template <>
+struct Forms<TiedOutput, true> {
+  using type = TypeList<TiedOutput, Replicate, VocabularyParallelOutput>;
 };
 
 /// Whether a layer, or one inside it, may be divided.
@@ -132,8 +138,9 @@ class DivisionChoice {
     } else if constexpr (!is_elementwise<L> || is_view<L>) {  // a Flatten may join vectors; see outline()
       waits_ = Kind::none;
       if constexpr (std::is_same_v<L, MultiHeadAttention>) ways_.back() = Way::by_heads;
-      if constexpr (std::is_same_v<L, Embedding>)
+      if constexpr (std::is_same_v<L, Embedding> || std::is_same_v<L, TiedOutput>)
         if (layer.vocabulary % parts_ == 0) ways_.back() = Way::by_vocabulary;
+      if constexpr (std::is_same_v<L, TiedOutput>) tied_ = ways_.size() - 1;
     }
   }
   /// Returns the ways, in the order of the layers.
@@ -141,6 +148,7 @@ class DivisionChoice {
     // The data define the number of classes. So if it cannot be divided evenly, the layer stays whole, which is no error.
     const bool has_even_classes = output == Output::may_be_sharded && outputs_ % parts_ == 0;
     if (has_even_classes && waits_ == Kind::linear && first_ == ways_.size() - 1) ways_.back() = Way::by_outputs;
+    if (tied_ > 0 && (output == Output::whole || tied_ < ways_.size() - 1)) ways_[tied_] = ways_.front() = Way::whole;
     return ways_;
   }
 
@@ -166,6 +174,7 @@ class DivisionChoice {
   std::size_t first_ = 0;                    // its number
   std::vector<std::size_t> normalisations_;  // behind it
   Index outputs_ = 0;                        // of the last Linear
+  std::size_t tied_ = 0;                     // the number of a TiedOutput, which is divided if the Embedding is; 0: none
 };
 
 }  // namespace detail

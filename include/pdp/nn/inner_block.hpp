@@ -22,9 +22,9 @@ constexpr Shape shape_of(const State<T>& state, Matrix<const T> x) {
 /// tensor there.
 template <class B>
 class InnerBlock {
-  static_assert(!any_takes_tokens<LeafTypes<B>>,
-                "pdp: a layer that takes tokens, such as nn::Embedding, must be the first layer of the model; it cannot be inside a "
-                "Residual, Sum or Concat");
+  static_assert(!any_takes_tokens<LeafTypes<B>> && !any_is_tied<LeafTypes<B>>,
+                "pdp: a layer that takes tokens, such as nn::Embedding, must be the first layer of the model; neither it nor an "
+                "nn::TiedOutput can be inside a Residual, Sum or Concat");
 
  public:
   using Leaves = LeafTypes<B>;

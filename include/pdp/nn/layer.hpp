@@ -74,6 +74,12 @@ concept LayerOn = Layer<L> && requires(const L& layer, const D& device, const St
   };
 };
 
+/// Whether a layer computes with a copy of the first parameter of the model, such as nn::TiedOutput.
+template <class L>
+constexpr bool is_tied = requires {
+  requires L::is_tied;
+};
+
 /// Whether a layer's output is the memory of its input.
 template <class L>
 constexpr bool is_view = requires {

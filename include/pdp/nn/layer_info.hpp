@@ -9,7 +9,7 @@
 
 namespace pdp::nn {
 
-/// A layer in words, as a rank holds it.
+/// A layer in words, as a rank holds it. A tied layer has no parameters, since they are those of the first layer.
 struct LayerInfo {
   std::string path{};    // its position in the model: "3", or "1.0.2" in nested containers; empty if it is the whole model
   std::string kind{};    // "Linear"
@@ -28,6 +28,7 @@ template <Block Model>
   std::vector<LayerInfo> all;
   for_each_leaf(model, {}, [&all]<class L>(const L& layer, const Path& path) {
     LayerInfo& info = all.emplace_back(LayerInfo{path.str(), L::name});
+    if constexpr (is_tied<L>) return;
     layer.parameters(path, 0, [&info](const Parameter& parameter) {
       info.parameters += parameter.elements();
       info.whole += parameter.file_elements();

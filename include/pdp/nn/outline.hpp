@@ -43,12 +43,17 @@ struct Outline {
   int parts = 1;                                          // number of parts of each divided layer, one a rank
   bool output_is_sharded = false;                         // each of these ranks has some columns of the output
   Shape output{};                                         // of a sample, with the columns of all ranks
+  int tied_output = -1;  // the layer with a copy of the parameter of layer 0, such as a TiedOutput; -1: none
 
   [[nodiscard]] constexpr int size() const { return as_int(layers.size()); }
   /// Returns whether a layer has parameters that are trained.
   [[nodiscard]] constexpr bool trains(int layer) const {
     const Layer& own = layers[as_size(layer)];
     return own.parameters > 0 && !own.is_frozen;
+  }
+  /// Returns whether a layer shares a parameter with another one, and it is trained. Each of the two has a copy.
+  [[nodiscard]] constexpr bool is_tied(int layer) const {
+    return tied_output >= 0 && (layer == 0 || layer == tied_output) && trains(layer);
   }
   /// Returns whether layers [first, last) have parameters, but none that are trained.
   [[nodiscard]] constexpr bool is_frozen(int first, int last) const {
@@ -111,11 +116,21 @@ struct Outline {
 
 // Not constexpr on purpose, as in block.hpp.
 [[noreturn]] void a_model_ends_in_what_no_loss_can_take(Placement given);
+[[noreturn]] void a_model_has_two_layers_that_are_tied_to_its_embedding(const char* layer, const Path& at);
+[[noreturn]] void a_tied_layer_does_not_fit_its_embedding(const char* layer, const Parameter& copy, const Parameter& of);
+
+/// Throws ConfigError unless a copy of a parameter has the same shape, is divided in the same way, and is frozen if the parameter is.
+constexpr void check_copy(const char* layer, const Parameter& copy, const Parameter& of) {
+  if (copy.rows != of.rows || copy.cols != of.cols || copy.row_part != of.row_part || copy.layer.is_frozen() != of.layer.is_frozen())
+    a_tied_layer_does_not_fit_its_embedding(layer, copy, of);
+}
 
 /// Outlines a model for samples of shape `input`. Throws ShapeError if a layer does not accept the width of its input. Throws ConfigError
 /// if a layer does not accept the placement of its input over a tensor-parallel group, or no loss accepts that of the output.
 template <Block B>
 constexpr Outline outline(const B& model, const Shape& input) {
+  static_assert(!any_is_tied<LeafTypes<B>> || detail::first_takes_tokens<LeafTypes<B>>,
+                "pdp: a model with nn::TiedOutput must begin with the nn::Embedding whose table it takes");
   check_widths(flow(model, input));
   std::size_t layers = 0;
   for_each_leaf(model, {}, [&](const auto&, const Path&) { ++layers; });
@@ -124,8 +139,16 @@ constexpr Outline outline(const B& model, const Shape& input) {
   auto next = outline.layers.begin();
   Shape shape = input;
   Placement placement = Placement::invariant;
-  Part part{};  // of the divided layers
+  Part part{};        // of the divided layers
+  Parameter table{};  // the parameter of the first layer
   for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path& at) {
+    const int number = as_int(next - outline.layers.begin());
+    if constexpr (takes_tokens<L>) layer.parameters(at, 0, [&](const Parameter& parameter) { table = table.rows > 0 ? table : parameter; });
+    if constexpr (is_tied<L>) {
+      layer.parameters(at, 0, [&](const Parameter& copy) { check_copy(L::name, copy, table); });
+      if (outline.tied_output >= 0) a_model_has_two_layers_that_are_tied_to_its_embedding(L::name, at);
+      outline.tied_output = number;
+    }
     const Shape out = layer.output(shape);
     const ColumnNumbers columns = columns_of(placement, part, shape);
     const auto first_pause = as_index(outline.forward_sums.size());

@@ -75,6 +75,8 @@ struct Parameter {
   bool is_buffer = false;          // not trained: the layer computes its changes (see State)
   Shape row_shape{};               // of a row in a file, such as [channels, height, width] of a filter; unset: [cols]. Not if `transposed`
   random::GroupedColumns order{};  // of the whole tensor's columns (of a vector: its elements) in files
+  bool is_copy = false;            // of the model's first parameter, in a tied layer; `layer` and `name` are those of that parameter
+  Path tied{};                     // the path of that tied layer
 
   [[nodiscard]] constexpr Index elements() const { return cols == 0 ? rows : rows * cols; }
   [[nodiscard]] constexpr bool is_divided() const { return row_part.count > 1 || col_part.count > 1; }
@@ -103,6 +105,15 @@ struct Parameter {
   /// Returns "0.weight", or "weight" if the layer is the whole model.
   [[nodiscard]] std::string full_name() const;
 };
+
+/// Returns the copy of a parameter in a tied layer. `own`: the parameter as that layer describes it.
+constexpr Parameter tied_to(const Parameter& first, const Parameter& own) {
+  Parameter copy = first;
+  copy.offset = own.offset;
+  copy.is_copy = true;
+  copy.tied = own.layer;
+  return copy;
+}
 
 }  // namespace pdp::nn
 

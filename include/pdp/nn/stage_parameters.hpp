@@ -28,13 +28,18 @@ struct LayerParameter {
   int layer = 0;
 };
 
-/// Returns the parameters of a model, in the order of its layers. `at`: the path of the model, if it is a part of a larger one.
+/// Returns the parameters of a model, in the order of its layers, including the copy in a tied layer. `at`: the path of the model, if it is
+/// a part of a larger one.
 template <Block Model>
 std::vector<LayerParameter> parameters_of(const Model& model, const Path& at = {}) {
   std::vector<LayerParameter> all;
   int number = 0;
-  for_each_leaf(model, at, [&](const auto& layer, const Path& path) {
-    layer.parameters(path, 0, [&](const Parameter& parameter) { all.push_back({parameter, number}); });
+  for_each_leaf(model, at, [&]<class L>(const L& layer, const Path& path) {
+    layer.parameters(path, 0, [&](Parameter parameter) {
+      if constexpr (is_tied<L>)
+        if (!all.empty()) parameter = tied_to(all.front().parameter, parameter);
+      all.push_back({parameter, number});
+    });
     ++number;
   });
   return all;

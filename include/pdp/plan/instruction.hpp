@@ -110,6 +110,8 @@ constexpr Instruction sum_in_pause(Tensor tensor, int micro_batch, int layer, in
   i.pause = detail::numbered(pause, "pause");
   return i;
 }
+/// Adds up the gradients of two layers that share a parameter.
+constexpr Instruction add_tied(int first, int second) { return compute(Op::add_tied, 0, first, second); }
 constexpr Instruction collective(Op op, int group = 0) { return {.op = op, .group = detail::numbered(group, "group")}; }
 
 /// Describes an instruction in words: "forward micro-batch 2, layers 0 to 3", "send_start activation 3 of micro-batch 2 to rank 1 of group
@@ -122,6 +124,7 @@ inline std::string describe(const Instruction& i) {
     words += text(" micro-batch ", i.micro_batch, ", pause ", i.pause, " of layer ", i.first);
     return kind == OpKind::pause ? words : words + text(i.tensor == Tensor::gradient ? " in backward" : "", " in group ", i.group);
   }
+  if (kind == OpKind::tied) return words + text(" layers ", i.first, " and ", i.last);
   if (kind == OpKind::loss) words += text(" micro-batch ", i.micro_batch);
   if (is_of_unit(i.op)) words += text(" unit ", i.unit);
   if (moves_boundary(i.op)) words += text(' ', name(i.tensor), ' ', i.first, " of micro-batch ", i.micro_batch);

@@ -42,6 +42,10 @@ enum class Op : std::uint8_t {
   // All-gather of a unit's parameters: each rank's slice to all ranks of its group.
   gather_start,
   gather_wait,
+  // Sum of the gradients of two layers that share a parameter, after their reductions. Each gets the sum. add_tied: this rank has both
+  // layers. sum_tied: all-reduce over the two ranks that have one layer each.
+  add_tied,
+  sum_tied,
   // Norm of the whole gradient over all ranks, between the last reduction and the first update, in plans that need it.
   norm_start,
   norm_wait,
@@ -63,6 +67,7 @@ enum class OpKind : std::uint8_t {
   sum,        // tensor, micro_batch, first, group
   pause_sum,  // tensor, micro_batch, first, pause, group
   unit_call,  // unit, group; broadcast also peer
+  tied,       // first, last: the two layers
   update      // unit
 };
 
@@ -101,6 +106,8 @@ inline constexpr std::array ops{
     OpInfo{Op::broadcast, "broadcast", OpKind::unit_call, Half::none, true},
     OpInfo{Op::gather_start, "gather_start", OpKind::unit_call, Half::start, true},
     OpInfo{Op::gather_wait, "gather_wait", OpKind::unit_call, Half::wait, true},
+    OpInfo{Op::add_tied, "add_tied", OpKind::tied},
+    OpInfo{Op::sum_tied, "sum_tied", OpKind::unit_call, Half::none, true},
     OpInfo{Op::norm_start, "norm_start", OpKind::step, Half::start, true},
     OpInfo{Op::norm_wait, "norm_wait", OpKind::step, Half::wait, true},
     OpInfo{Op::totals_start, "totals_start", OpKind::step, Half::start, true},

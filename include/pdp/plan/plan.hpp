@@ -80,25 +80,27 @@ constexpr std::vector<int> members(const std::vector<Plan>& plans, int rank, int
 }
 
 /// Cuts layers [first, last) into units of at least `elements` parameters, from the last layer to the first. The last unit may be smaller.
-/// Successive frozen layers with at least `elements` parameters, or 1024 if that is less, have units of their own. `early`: the minimum for
-/// the first unit, if not 0.
+/// Successive frozen layers with at least `elements` parameters, or 1024 if that is less, have units of their own, and so has each layer
+/// that shares its parameter. `early`: the minimum for the first unit, if not 0.
 constexpr std::vector<Unit> units_by_size(const Outline& model, int first, int last, Index elements, int group = -1, Index early = 0) {
-  // Whether a layer belongs to such frozen layers.
-  const auto is_apart = [&](int layer) {
+  // Layers of different sections are in different units.
+  enum class Section : std::uint8_t { other, frozen, first_tied, last_tied };
+  const auto section_of = [&](int layer) {
+    if (model.is_tied(layer)) return layer == 0 ? Section::first_tied : Section::last_tied;
     int begin = layer, end = layer + 1;
-    if (!model.is_frozen(begin, end)) return false;
+    if (!model.is_frozen(begin, end)) return Section::other;
     while (begin > first && !model.trains(begin - 1)) --begin;
     while (end < last && !model.trains(end)) ++end;
-    return model.elements(begin, end) >= std::min<Index>(elements, 1024);
+    return model.elements(begin, end) >= std::min<Index>(elements, 1024) ? Section::frozen : Section::other;
   };
   std::vector<Unit> units;
   int end = last;
   Index gathered = 0;
-  bool apart = false;  // those in the unit
+  Section section = Section::other;  // of the layers in the unit
   for (int layer = last - 1; layer >= first; --layer) {
     if (model.elements(layer, layer + 1) > 0) {
-      const bool was_apart = std::exchange(apart, is_apart(layer));
-      if (gathered > 0 && apart != was_apart) {
+      const Section before = std::exchange(section, section_of(layer));
+      if (gathered > 0 && section != before) {
         units.push_back({layer + 1, end, group});
         end = layer + 1;
         gathered = 0;

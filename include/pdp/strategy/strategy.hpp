@@ -6,6 +6,7 @@
 #include <pdp/nn/outline.hpp>
 #include <pdp/plan/pauses.hpp>
 #include <pdp/plan/plan.hpp>
+#include <pdp/plan/ties.hpp>
 
 namespace pdp::strategy {
 
@@ -26,6 +27,7 @@ constexpr std::vector<Plan> plans(const S& strategy, const Outline& model, int r
   for (int rank = 0; rank < ranks; ++rank) {
     all.push_back(strategy.plan(model, {rank, ranks}));
     if (!model.forward_sums.empty()) all.back() = with_pauses(model, all.back());
+    if (model.is_tied(0)) all.back() = with_ties(model, all.back(), {rank, ranks});
   }
   return all;
 }

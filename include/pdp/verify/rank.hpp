@@ -90,6 +90,7 @@ class RehearsedRank {
   constexpr const char* start_call(const Instruction& i) {
     if (info(i.op).kind == OpKind::step) return start_sum_of_step(i);
     if (i.op == Op::reduce_start) return units.start_reduction(i);
+    if (i.op == Op::sum_tied) return units.sum_tied(i);
     if (i.op == Op::gather_start) return units.start_gathering(i);
     if (i.op == Op::broadcast) return units.broadcast(i);
     if (const char* reason = misnamed_boundary(i); reason != nullptr) return reason;

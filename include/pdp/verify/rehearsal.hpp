@@ -72,7 +72,9 @@ class Rehearsal {
   constexpr Outcome step(int rank) {
     const Instruction& i = list(rank)[as_size(at(rank).next)];
     if (const char* reason = at(rank).misnamed(i); reason != nullptr) return wrong(reason);
-    if (!is_call(i.op)) return wrong(i.op == Op::update ? at(rank).update(i, takes_norm_) : at(rank).compute(i));
+    if (i.op == Op::update) return wrong(at(rank).update(i, takes_norm_));
+    if (i.op == Op::add_tied) return wrong(at(rank).units.add_tied(i));
+    if (!is_call(i.op)) return wrong(at(rank).compute(i));
     return is_message(i.op) ? message(rank, i) : collective(rank, i);
   }
 
@@ -136,6 +138,11 @@ class Rehearsal {
     if (a.unit < 0 || b.unit < 0) return a.unit == b.unit;
     const Plan &mine = plans_[as_size(rank)], &theirs = plans_[as_size(other)];
     const Unit &unit = mine.units[as_size(a.unit)], &their_unit = theirs.units[as_size(b.unit)];
+    if (a.op == Op::sum_tied) {  // of two ranks, each has another one of the two layers
+      return mine.share == theirs.share && mine.tensor == theirs.tensor && unit.sharding == their_unit.sharding &&
+             unit.slices == their_unit.slices && unit.slice == their_unit.slice &&
+             (rank == other || (unit.first == 0) != (their_unit.first == 0));
+    }
     return mine.tensor == theirs.tensor && unit.first == their_unit.first && unit.last == their_unit.last &&
            unit.sharding == their_unit.sharding && unit.slices == their_unit.slices;
   }

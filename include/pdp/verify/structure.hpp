@@ -7,6 +7,7 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/plan/plan.hpp>
+#include <pdp/plan/ties.hpp>
 #include <pdp/verify/group_table.hpp>
 #include <pdp/verify/verdict.hpp>
 
@@ -65,6 +66,7 @@ class StructureCheck {
     if (unit.group < -1 || unit.group > as_int(plan(rank).groups.size())) return "names a group that the plan does not have";
     for (const Unit& other : plan(rank).units)
       if (&other != &unit && other.first < unit.last && unit.first < other.last) return "shares a layer with another unit of the rank";
+    if (is_tied_among_others(model_, unit)) return "holds a layer that shares its parameter with another one, and other parameters";
     if (!takes_all_shares(rank, unit)) return "is reduced over ranks that do not take each share of the data once";
     if (unit.sharding == Sharding::none) return unit.slices != 1 || unit.slice != 0 ? "has slices, although it is not sharded" : nullptr;
     if (unit.group < 0) return "is sharded, but held by this rank alone";

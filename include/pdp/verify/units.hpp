@@ -1,12 +1,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/plan/effects.hpp>
+#include <pdp/plan/pauses.hpp>
 #include <pdp/plan/plan.hpp>
+#include <pdp/plan/ties.hpp>
 #include <pdp/verify/group_table.hpp>
 
 namespace pdp::plan::detail {
@@ -16,7 +20,7 @@ namespace pdp::plan::detail {
 class RehearsedUnits {
  public:
   constexpr RehearsedUnits(const Outline& model, const Plan& plan, const GroupTable& groups, int rank)
-      : model_{&model}, plan_{&plan}, computed_(as_size(model.size()), 0), fresh_(computed_) {
+      : model_{&model}, plan_{&plan}, groups_{&groups}, rank_{rank}, computed_(as_size(model.size()), 0), fresh_(computed_) {
     for (const Unit& unit : plan.units)
       states_.push_back(
           {.present = unit.sharding != Sharding::parameters, .has_others = unit.group >= 0 && groups.members(rank, unit.group).size() > 1});
@@ -70,6 +74,25 @@ class RehearsedUnits {
     own.reducing = false;
     ++own.reductions;
     return nullptr;
+  }
+
+  /// Check a sum of the gradients of two layers that share a parameter: on this rank, or over a group.
+  constexpr const char* add_tied(const Instruction& i) {
+    const std::array both{unit_of(*plan_, i.first), unit_of(*plan_, i.last)};
+    if (!model_->is_tied(0) || i.first != 0 || i.last != model_->tied_output) return "names layers that do not share a parameter";
+    if (both[0] < 0 || both[1] < 0) return "names a layer that the rank does not hold";
+    const Unit &one = unit(both[0]), &other = unit(both[1]);
+    if (one.sharding != other.sharding || one.slices != other.slices || one.slice != other.slice)
+      return "adds up different slices of the two gradients";
+    for (const int number : both)
+      if (const char* reason = take_tied(number); reason != nullptr) return reason;
+    return nullptr;
+  }
+  constexpr const char* sum_tied(const Instruction& i) {
+    if (!is_tied(*model_, unit(i.unit))) return "adds up the gradient of a layer that shares no parameter";
+    if (unit_of(*plan_, 0) >= 0 && unit_of(*plan_, model_->tied_output) >= 0) return "lacks the gradient of the rank's other layer";
+    if (groups_->members(rank_, i.group).size() != 2) return "uses a group of other than two ranks, which have one of the two layers each";
+    return take_tied(i.unit);
   }
 
   constexpr const char* start_gathering(const Instruction& i) {
@@ -132,6 +155,7 @@ class RehearsedUnits {
     bool gathering = false;
     bool reducing = false;  // a reduction is in flight
     int reductions = 0;     // number of complete reductions
+    bool tied = false;      // the gradient of the layer that shares its parameter is added
     bool updated = false;
   };
 
@@ -152,6 +176,17 @@ class RehearsedUnits {
   }
 
   [[nodiscard]] constexpr const char* missing_gradients(int number) const {
+    if (const char* reason = unreduced_gradients(number); reason != nullptr) return reason;
+    if (is_tied(*model_, unit(number)) && !state(number).tied)
+      return "comes before the gradients of the two layers that share a parameter are added up";
+    return nullptr;
+  }
+  /// Records that the gradient of a unit is part of the sum of both layers that share a parameter.
+  constexpr const char* take_tied(int number) {
+    if (const char* reason = unreduced_gradients(number); reason != nullptr) return reason;
+    return std::exchange(state(number).tied, true) ? "adds up the gradients of the two layers that share a parameter twice" : nullptr;
+  }
+  [[nodiscard]] constexpr const char* unreduced_gradients(int number) const {
     const State& own = state(number);
     if (!is_complete(unit(number))) return "comes before the gradients of all micro-batches are computed";
     if (own.has_others && !is_frozen(*model_, unit(number)) && (own.reductions == 0 || own.reducing || is_left_out(unit(number))))
@@ -204,6 +239,8 @@ class RehearsedUnits {
 
   const Outline* model_;
   const Plan* plan_;
+  const GroupTable* groups_;
+  int rank_;
   std::vector<State> states_;
   std::vector<int> computed_;  // [layer]: number of micro-batches whose gradient is computed
   std::vector<int> fresh_;     // [layer]: number of micro-batches in its gradient that have not been reduced to slices yet

@@ -42,6 +42,7 @@ std::vector<Tensor> export_parameters(const std::vector<nn::LayerParameter>& mod
                                       const std::vector<T>& all) {
   std::vector<Tensor> tensors;
   for (const auto& [parameter, layer] : model) {
+    if (parameter.is_copy) continue;
     Tensor& tensor = tensors.emplace_back(tensor_of(parameter));
     std::vector<T> values(as_size(parameter.elements()));
     for (int part = 0; part < parameter.row_part.count * parameter.col_part.count; ++part) {
@@ -94,6 +95,7 @@ class Import::State {
       throw FileError{text(source_, ": expected ", parameter.file_elements(), " values for ", name, " of shape ", shape_text(tensor.shape),
                            ", found ", tensor.values.size(), ". Give every element of the shape.")};
     found_.insert(name);
+    if (parameter.is_copy) check_copy(parameter, tensor);
   }
 
   void check_rest() const {
@@ -109,6 +111,17 @@ class Import::State {
   }
 
  private:
+  /// A file may hold the parameter of a tied layer a second time, as a state_dict of PyTorch does.
+  void check_copy(const nn::Parameter& parameter, const Tensor& tensor) {
+    nn::Parameter named = parameter;
+    named.layer = parameter.tied;
+    const std::string name = named.full_name();
+    const auto place = by_name_.find(name);
+    if (place == by_name_.end()) return;
+    if (place->second->shape != tensor.shape || place->second->values != tensor.values)
+      refuse(text(name, " differs from ", tensor.name, ", but the two are one parameter in this model"));
+    found_.insert(name);
+  }
   [[noreturn]] void refuse(std::string_view why) const { throw FileError{text(source_, " holds the parameters of another model: ", why)}; }
 
   const std::vector<Tensor>& tensors_;

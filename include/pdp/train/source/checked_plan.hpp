@@ -5,6 +5,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/plan/pauses.hpp>
+#include <pdp/plan/ties.hpp>
 #include <pdp/train/checked_plan.hpp>
 #include <pdp/verify/verify.hpp>
 
@@ -19,7 +20,7 @@ PDP_INLINE bool verifies_all(int ranks, const plan::Plan& own, const nn::Outline
 PDP_INLINE plan::Plan checked_plan(strategy::StrategyRef strategy, const nn::Outline& model, const plan::GradientPolicy& policy,
                                    plan::RankInWorld at) {
   policy.check();
-  plan::Plan plan = plan::plan_for(policy, plan::with_pauses(model, strategy.plan(model, at)));
+  plan::Plan plan = plan::plan_for(policy, plan::with_ties(model, plan::with_pauses(model, strategy.plan(model, at)), at));
   if (const plan::Verdict verdict = plan::verify_numbers(model, plan, at.rank); !verdict) throw PlanError{plan::explain(verdict, plan)};
   if (verifies_all(at.size, plan, model)) {
     const auto plans = strategy::plans_for(policy, strategy, model, at.size);

@@ -23,6 +23,7 @@
 #include <pdp/plan/gradient_policy.hpp>
 #include <pdp/plan/layout.hpp>
 #include <pdp/plan/liveness.hpp>
+#include <pdp/plan/ties.hpp>
 #include <pdp/verify/describe.hpp>
 #include <pdp/verify/verify.hpp>
 
@@ -53,6 +54,7 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
   use.optimizer_state = bytes.master * as_index(work.state_fields) * layout.updated();
   for (std::size_t number = 0; number < plan.units.size(); ++number) {
     const Unit& unit = plan.units[number];  // ranks that update the same elements divide them
+    if (is_tied(model, unit) && unit.first != 0) continue;
     const Index copies = unit.sharding == Sharding::none && unit.group >= 0 ? as_index(members(plans, rank, unit.group).size()) : 1;
     use.checkpoint += bytes.master * as_index(1 + work.state_fields) * ((layout.units[number].slice + copies - 1) / copies);
   }
@@ -80,7 +82,8 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
       ++use.calls;
       use.sent += 2 * sum.count * size * (ranks - 1) / ranks;
     }
-    if (i.op == Op::norm_start || i.op == Op::totals_start) ++use.calls;
+    if (i.op == Op::norm_start || i.op == Op::totals_start || i.op == Op::sum_tied) ++use.calls;
+    if (i.op == Op::sum_tied) use.sent += 2 * layout.units[as_size(i.unit)].slice * bytes.master * (ranks - 1) / ranks;
     if (i.op != Op::reduce_start && i.op != Op::gather_start) continue;
     ++use.calls;
     const Sharding sharding = plan.units[as_size(i.unit)].sharding;
