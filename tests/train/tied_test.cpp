@@ -3,6 +3,7 @@
 #include <pdp/comm/shm.hpp>
 #include <pdp/comm/thread.hpp>
 #include <pdp/data/in_memory.hpp>
+#include <pdp/engine/engine.hpp>
 #include <pdp/inference/predictor.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/activations.hpp>
@@ -25,6 +26,7 @@
 #include <pdp/verify/verify.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -133,6 +135,19 @@ TEST_CASE("The gradient of a tied parameter is the sum of those of its two layer
   for (std::size_t i = 0; i < found.size(); ++i)
     CHECK_THAT(found[i] - start[i], WithinAbs(of_input[i] - start[i] + of_output[i] - start[i], 1e-6));
   CHECK(support::difference(of_output, start) > 1e-3);
+
+  // The norm counts the parameter once.
+  double square = 0;
+  for (const Tensor& tensor : before)
+    for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+      const double gradient = (named(after, tensor.name).values[i] - tensor.values[i]) / plain.lr;
+      square += gradient * gradient;
+    }
+  pdp::Trainer clipped{self, strategy::Single{}, tied, {.global_batch = 12, .seed = 3, .input = Shape{positions}, .clip_norm = 0.01}};
+  step(clipped);
+  const auto scaled = clipped.parameters();
+  for (std::size_t i = 0; i < found.size(); ++i)
+    CHECK_THAT(named(scaled, "0.weight").values[i] - start[i], WithinAbs((found[i] - start[i]) * 0.01 / std::sqrt(square), 1e-6));
 }
 
 TEST_CASE("A tied model has the losses of serial training under every strategy", "[train][tied]") {
@@ -184,6 +199,13 @@ TEST_CASE("check_parameters() finds a copy that differs from the embedding on an
     });
     CHECK_THROWS_WITH(trainer.check_parameters(), Contains("0.weight differs between the ranks that hold it: rank 1 has other values"));
   });
+  Self self;
+  pdp::Trainer alone{self, strategy::Single{}, task, {.global_batch = 12, .input = Shape{positions}}};
+  alone.check_parameters();
+  alone.engine().stage().for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
+    if (parameter.is_copy) values[7] += 1;
+  });
+  CHECK_THROWS_WITH(alone.check_parameters(), Contains("0.weight differs between the two layers that share it"));
 }
 
 TEST_CASE("Files hold a tied parameter once, and fit models that are cut in other ways", "[train][tied]") {
@@ -228,7 +250,7 @@ TEST_CASE("A file of PyTorch may hold both names of a tied parameter", "[train][
   Self self;
   pdp::Trainer trainer{self, strategy::Single{}, task, {.global_batch = 12, .input = Shape{positions}}};
   const std::vector<Tensor> own = trainer.parameters();
-  CHECK(std::ranges::none_of(own, [](const Tensor& tensor) { return tensor.name == "6.weight"; }));
+  for (const Tensor& tensor : own) CHECK(std::ranges::count(own, tensor.name, &Tensor::name) == 1);
   std::vector<Tensor> both = own;
   both.push_back(named(own, "0.weight"));
   both.back().name = "6.weight";
@@ -263,8 +285,8 @@ TEST_CASE("A plan adds up the gradients of a tied parameter between its reductio
   const auto pipeline = strategy::plans(strategy::Pipeline<strategy::OneForwardOneBackward>{.micro_batches = 2}, outline, 3);
   REQUIRE(verdict_of(data));
   REQUIRE(verdict_of(pipeline));
-  CHECK(pipeline[0].groups.size() == 1);
-  CHECK(pipeline[1].groups.size() == 1);
+  for (const auto& plans : {data, pipeline})
+    for (const plan::Plan& each : plans) CHECK(each.groups.size() == 1);
   CHECK(plan::members(pipeline, 0, 1) == std::vector{0, 2});
   CHECK(plan::members(pipeline, 1, 1) == std::vector{1});
   CHECK(plan::with_ties(outline, data[0], {0, 2}).step == data[0].step);  // once is enough
@@ -282,6 +304,33 @@ TEST_CASE("A plan adds up the gradients of a tied parameter between its reductio
     const auto sum = std::ranges::find_if(list, of(Op::add_tied));
     std::iter_swap(sum, sum + 1);  // the first update
   });
+  const std::string elsewhere = "names a layer that the rank does not hold";
+  refuse(pipeline, elsewhere, [&](Instructions& list) {
+    for (Instruction& i : list)
+      if (i.op == Op::sum_tied) i = plan::add_tied(0, outline.tied_output);
+  });
+  refuse(data, "lacks the gradient of the rank's other layer", [&](Instructions& list) {
+    const auto sum = std::ranges::find_if(list, of(Op::add_tied));
+    *sum = plan::on_unit(Op::sum_tied, 0, 1);
+  });
+  refuse(pipeline, "adds up the gradient of a layer that shares no parameter", [&](Instructions& list) {
+    if (std::ranges::none_of(list, of(Op::sum_tied))) list.push_back(plan::on_unit(Op::sum_tied, 0, 1));  // rank 1
+  });
+  std::vector<plan::Plan> unequal = data;
+  for (plan::Plan& each : unequal) each.units.back().slice = 1 - each.units.back().slice;
+  CHECK_FALSE(verdict_of(unequal));
+  std::vector<plan::Plan> fewer = pipeline;
+  fewer[1].groups.clear();
+  CHECK_THAT(plan::explain(verdict_of(fewer), fewer), Contains("has another number of groups than rank 0"));
+  const plan::Verdict of_numbers = plan::verify_numbers(
+      outline,
+      [&] {
+        plan::Plan wrong = data.front();
+        std::ranges::find_if(wrong.step, of(Op::add_tied))->last = 7;
+        return wrong;
+      }(),
+      0);
+  CHECK_THAT(of_numbers.reason, Contains("names layers that do not share a parameter, or that the rank does not hold"));
   refuse(data, "adds up the gradients of the two layers that share a parameter twice", [&](Instructions& list) {
     const auto sum = std::ranges::find_if(list, of(Op::add_tied));
     list.insert(sum, Instruction{*sum});
@@ -309,6 +358,65 @@ TEST_CASE("A plan adds up the gradients of a tied parameter between its reductio
     std::erase_if(list, of(Op::add_tied));
     list.insert(std::ranges::find_if(list, of(Op::norm_start)) + 1, sum);
   });
+}
+
+TEST_CASE("A pipeline may have both layers on one rank, and other layers behind them", "[train][tied][verify]") {
+  const pdp::Task early{nn::Sequential{nn::Embedding{vocabulary, width, small}, nn::Tanh{}, nn::TiedOutput{vocabulary, width}, nn::Tanh{},
+                                       nn::Linear{vocabulary, vocabulary}},
+                        task.loss, rule};
+  for (const int cut : {1, 3}) {
+    INFO("a cut before layer " << cut);
+    const strategy::Pipeline<strategy::OneForwardOneBackward> pipeline{.micro_batches = 2, .cuts = {cut}};
+    const auto report = pdp::testing::serial_equivalence<Thread>(early, samples(46), pipeline, 2,
+                                                                 {.steps = 8, .global_batch = 12, .input = Shape{positions}});
+    INFO(report.text());
+    CHECK(report);
+  }
+}
+
+TEST_CASE("A gradient that is not finite is named, not the tied parameter to which it is added", "[train][tied]") {
+  // All tokens are 0, and positions take its vector away again. So large weights pass zeros on, but gradients overflow behind them.
+  const Set zeros{Shape{positions}, std::vector<std::int32_t>(12 * positions), std::vector<std::int32_t>(12 * positions, 3),
+                  Shape{positions}};
+  Self self;
+  pdp::Trainer first{self, strategy::Single{}, task, {.global_batch = 12, .input = Shape{positions}}};
+  std::vector<Tensor> parameters = first.parameters();
+  for (Tensor& tensor : parameters) {
+    if (tensor.name.ends_with(".bias")) std::ranges::fill(tensor.values, 0.0f);
+    if (tensor.name == "2.weight" || tensor.name == "4.weight") std::ranges::fill(tensor.values, 1e25f);
+    if (tensor.name == "1.weight")
+      for (std::size_t i = 0; i < tensor.values.size(); ++i) tensor.values[i] = -named(parameters, "0.weight").values[i % width];
+  }
+  const auto check = [&]<class Comm>(Comm& world, const strategy::AnyStrategy& way) {
+    pdp::Trainer trainer{world, way, task, {.global_batch = 12, .input = Shape{positions}, .non_finite = plan::NonFinite::stop}};
+    trainer.set_parameters(parameters, "the test");
+    CHECK_THROWS_WITH(trainer.fit(zeros, {.epochs = 1, .progress = false}, [](const pdp::Epoch&) {}),
+                      Contains("the gradient of 1.weight on rank 0 is not finite"));
+  };
+  check(self, strategy::Single{});
+  pdp::testing::ranks<Thread>(2, [&](Thread& world) { check(world, strategy::Pipeline<strategy::OneForwardOneBackward>{.cuts = {5}}); });
+}
+
+TEST_CASE("An Engine refuses a plan that does not add up the gradients of tied layers", "[train][tied]") {
+  Self self;
+  const nn::Outline outline = nn::outline(task.model, Shape{positions});
+  CHECK_THROWS_WITH((pdp::engine::Engine{
+                        self, strategy::Single{}.plan(outline, {}), task.model, Shape{positions}, task.loss, task.optimizer, {.rows = 4}}),
+                    Contains("but the plan does not add up their gradients; make the plan with with_ties(model, plan, at)"));
+}
+
+TEST_CASE("Ranks in common memory share both units of tied layers, or neither", "[train][tied][verify]") {
+  const nn::Outline outline = nn::outline(task.model, Shape{positions});
+  plan::Plan plan = strategy::plans(strategy::DataParallel{.unit_elements = 1}, outline, 2).front();
+  const auto kinds = [&](const plan::Plan& of) {
+    const plan::Plan common = plan::in_common_memory(of, {0, 2});
+    return std::pair{common.units.front().sharding, common.units.back().sharding};
+  };
+  CHECK(kinds(plan) == std::pair{plan::Sharding::state, plan::Sharding::state});
+  // This rank reads the embedding's parameters behind the reduction of its gradients.
+  const auto update = std::ranges::find_if(plan.step, [](const Instruction& i) { return i.op == Op::add_tied; });
+  plan.step.insert(update, plan::compute(Op::forward, 0, 0, 1));
+  CHECK(kinds(plan) == std::pair{plan::Sharding::none, plan::Sharding::none});
 }
 
 TEST_CASE("A tied layer is in a unit of its own", "[train][tied][verify]") {

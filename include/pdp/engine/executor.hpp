@@ -15,6 +15,7 @@
 #include <pdp/engine/step_trace.hpp>
 #include <pdp/engine/unit_calls.hpp>
 #include <pdp/engine/unit_memory.hpp>
+#include <pdp/plan/pauses.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {
@@ -129,9 +130,11 @@ class Executor {
         broadcast(group, i);
         break;
       case plan::Op::add_tied:
+        for (const int layer : {i.first, i.last}) worker_.norm.watch_tied(worker_.device(), plan::unit_of(plan_, layer));
         units_.add_tied(i);
         break;
       case plan::Op::sum_tied:
+        worker_.norm.watch_tied(worker_.device(), i.unit);
         wait(start_all_reduce(group, worker_.device(), worker_.stage().own_gradients(i.unit)));
         break;
       case plan::Op::norm_start:

@@ -16,6 +16,7 @@
 #include <pdp/engine/groups.hpp>
 #include <pdp/nn/stage_parameters.hpp>
 #include <pdp/plan/gradient_policy.hpp>
+#include <pdp/plan/ties.hpp>
 
 namespace pdp::engine {
 
@@ -40,6 +41,8 @@ class GradientNorm {
   /// Records the squares of a unit's gradients for culprit(), before a reduction overwrites them. Does nothing unless the policy is
   /// NonFinite::stop.
   void watch(const D& device, int unit);
+  /// Does the same for a unit that is not reduced, before the gradient of a layer that shares its parameter is added.
+  void watch_tied(const D& device, int unit);
   /// Adds this rank's part of the squared norm to *sum. All gradients must be complete.
   void add_squares(const D& device, double* sum);
   /// Scales the loss if the policy scales losses. The step's number of rows must be known.
@@ -77,7 +80,7 @@ class GradientNorm {
     Index number;  // index among the tensors of all units
   };
   struct Unit {
-    bool is_reduced = false, counts = false;
+    bool is_reduced = false, is_tied = false, counts = false;
     std::vector<Tensor> whole;
     std::vector<std::span<Gradient>> own;  // this rank's part of each tensor
   };
@@ -104,6 +107,7 @@ GradientNorm<D, T>::GradientNorm(nn::StageParameters<D, T>& stage, const plan::P
     Unit& unit = units_[u];
     unit.is_reduced =
         std::ranges::any_of(plan.step, [u](const plan::Instruction& i) { return i.op == plan::Op::reduce_start && i.unit == as_int(u); });
+    unit.is_tied = plan::is_tied(stage.outline(), plan.units[u]);
     unit.counts = counts[u];
     stage.for_each_gradient(as_int(u), [&](const nn::Parameter& parameter, int layer, std::span<Gradient> whole, std::span<Gradient> own) {
       if (frozen(parameter)) return;
@@ -129,9 +133,14 @@ void GradientNorm<D, T>::watch(const D& device, int unit) {
 }
 
 template <class D, class T>
+void GradientNorm<D, T>::watch_tied(const D& device, int unit) {
+  if (policy_.non_finite == plan::NonFinite::stop && !units_[as_size(unit)].is_reduced) watch(device, unit);
+}
+
+template <class D, class T>
 void GradientNorm<D, T>::add_squares(const D& device, double* sum) {
   for (std::size_t u = 0; u < units_.size(); ++u) {
-    if (!units_[u].is_reduced) watch(device, as_int(u));
+    if (!units_[u].is_reduced && !units_[u].is_tied) watch(device, as_int(u));
     if (!units_[u].counts) continue;
     for (const std::span<Gradient> own : units_[u].own) add_squares(device, own, sum);
   }

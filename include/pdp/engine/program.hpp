@@ -29,6 +29,9 @@ struct Program {
 /// Throws PlanError: ranks that share memory are at different units in a rendezvous. `i`: the instruction of this rank.
 [[noreturn]] void ranks_are_at_different_units(const plan::Instruction& i);
 
+/// Throws PlanError: two layers of the model share a parameter, but the plan does not add up their gradients.
+[[noreturn]] void the_plan_does_not_add_up_tied_gradients();
+
 }  // namespace pdp::engine
 
 #ifndef PDP_SEPARATE_CORE

@@ -44,6 +44,10 @@ class UnitCalls {
         marks_(plan.units.size()),
         reductions_(plan.units.size()),
         gathers_(plan.units.size()) {
+    const auto& model = worker.stage().outline();
+    for (const plan::Instruction& i : plan.step)
+      if (i.op == plan::Op::update && plan::is_tied(model, plan.units[as_size(i.unit)]) && !plan::adds_tied(plan))
+        the_plan_does_not_add_up_tied_gradients();
     if constexpr (rounds) rounded_ = {worker.stage(), plan, groups};
   }
 

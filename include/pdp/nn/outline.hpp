@@ -119,9 +119,11 @@ struct Outline {
 [[noreturn]] void a_model_has_two_layers_that_are_tied_to_its_embedding(const char* layer, const Path& at);
 [[noreturn]] void a_tied_layer_does_not_fit_its_embedding(const char* layer, const Parameter& copy, const Parameter& of);
 
-/// Throws ConfigError unless a copy of a parameter has the same shape, is divided in the same way, and is frozen if the parameter is.
+/// Throws ConfigError unless a copy of a parameter lies in memory as the parameter does, is divided in the same way, and is frozen if the
+/// parameter is.
 constexpr void check_copy(const char* layer, const Parameter& copy, const Parameter& of) {
-  if (copy.rows != of.rows || copy.cols != of.cols || copy.row_part != of.row_part || copy.layer.is_frozen() != of.layer.is_frozen())
+  if (copy.rows != of.rows || copy.cols != of.cols || copy.transposed != of.transposed || copy.order != of.order ||
+      copy.row_part != of.row_part || copy.col_part != of.col_part || copy.layer.is_frozen() != of.layer.is_frozen())
     a_tied_layer_does_not_fit_its_embedding(layer, copy, of);
 }
 

@@ -91,8 +91,9 @@ class StageParameters {
   /// Returns the parameters of the whole model, in its order, including those of other ranks.
   [[nodiscard]] const std::vector<LayerParameter>& of_model() const { return parameters_; }
 
-  /// Calls visit(parameter, values) for each parameter that this rank holds, in the order of the model. The values are laid out as in
-  /// memory. If the rank keeps only a slice, they are valid while the buffer holds the whole unit.
+  /// Calls visit(parameter, values) for each parameter that this rank holds, in the order of the model. It visits the copy of a tied layer,
+  /// too, with the same name (Parameter::is_copy). So do the functions below. The values are laid out as in memory. If the rank keeps only
+  /// a slice, they are valid while the buffer holds the whole unit.
   template <class Visit>
   void for_each_parameter(Visit&& visit) {
     visit_held([&](const Parameter& parameter, const Unit& unit) {

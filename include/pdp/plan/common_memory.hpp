@@ -15,7 +15,8 @@ namespace pdp::plan {
 /// ranks, and writes the new parameters to all of them. So neither gradients nor parameters are sent in messages.
 ///
 /// A unit stays unchanged if it is not reduced over the world, or is sharded already. It also stays unchanged if the rank reads its
-/// parameters after the start of the reduction: other ranks may change them from then on.
+/// parameters after the start of the reduction: other ranks may change them from then on. The units of two layers that share a parameter
+/// (plan/ties.hpp) both change, or neither.
 Plan in_common_memory(Plan plan, RankInWorld at);
 
 }  // namespace pdp::plan

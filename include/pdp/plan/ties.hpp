@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <utility>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
-#include <pdp/plan/effects.hpp>
 #include <pdp/plan/pauses.hpp>
 #include <pdp/plan/plan.hpp>
 
@@ -24,71 +22,55 @@ namespace pdp::plan {
   return is_tied(model, unit) && model.elements(unit.first, unit.last) != model.elements(0, 1);
 }
 
+/// Returns whether a plan adds up the gradients of two layers that share a parameter.
+[[nodiscard]] constexpr bool adds_tied(const Plan& plan) {
+  return std::any_of(plan.step.begin(), plan.step.end(), [](const Instruction& i) { return i.op == Op::add_tied || i.op == Op::sum_tied; });
+}
+
 namespace detail {
 
-/// Puts an instruction into a step, behind the last reduction of two units and as near to their first update as possible, since it may wait
-/// for another rank. Moves updates of these units, and the gathers that follow them, behind it if they come before. `units`: -1 for a unit
-/// that this rank does not have.
+/// Puts the sum of the gradients of two units into a step: behind all other communication, but before the norm if the plan has one. Moves
+/// the updates of these units, and the gathers that follow them, behind the sum. `units`: -1 for a unit that this rank does not have.
 constexpr Instructions with_sum_of(const Plan& plan, const std::array<int, 2>& units, const Instruction& sum) {
-  const Instructions& step = plan.step;
-  const auto is_one = [&](int unit) { return unit >= 0 && (unit == units[0] || unit == units[1]); };
-  const auto changes_gradient = [&](const Instruction& i) {
-    if (i.op == Op::reduce_start || i.op == Op::reduce_wait) return is_one(i.unit);
-    return std::any_of(units.begin(), units.end(), [&](int unit) {
-      return unit >= 0 && computes_parameter_gradients(i, plan.units[as_size(unit)].first, plan.units[as_size(unit)].last);
-    });
-  };
-  std::size_t end = 0;  // behind the last such instruction
-  for (std::size_t at = 0; at < step.size(); ++at)
-    if (changes_gradient(step[at])) end = at + 1;
-  const auto updates = [&](const Instruction& i) { return i.op == Op::update && is_one(i.unit); };
-  const auto first_update = std::find_if(step.begin(), step.end(), updates);
-  if (first_update != step.end()) end = std::max(end, as_size(as_int(first_update - step.begin())));
+  const auto norm = std::find_if(plan.step.begin(), plan.step.end(), [](const Instruction& i) { return i.op == Op::norm_start; });
   Instructions list, moved;
-  std::array<bool, 2> updated{};
-  for (std::size_t at = 0; at < step.size(); ++at) {
-    if (at == end) {
-      list.push_back(sum);
-      list.insert(list.end(), moved.begin(), moved.end());
+  std::array<bool, 2> is_updated{};
+  for (auto at = plan.step.begin(); at != norm; ++at) {
+    bool follows = false;
+    for (std::size_t each = 0; each < units.size(); ++each) {
+      if (units[each] < 0 || at->unit != units[each]) continue;
+      is_updated[each] = is_updated[each] || at->op == Op::update;
+      follows = is_updated[each] && (at->op == Op::update || at->op == Op::gather_start || at->op == Op::gather_wait);
     }
-    const Instruction& i = step[at];
-    const auto which = as_size(i.unit == units[1] ? 1 : 0);
-    const bool gathers = i.op == Op::gather_start || i.op == Op::gather_wait;
-    const bool follows = is_one(i.unit) && (i.op == Op::update || (gathers && updated[which]));
-    if (follows) updated[which] = true;
-    (follows && at < end ? moved : list).push_back(i);
+    (follows ? moved : list).push_back(*at);
   }
-  if (end == step.size()) {
-    list.push_back(sum);
-    list.insert(list.end(), moved.begin(), moved.end());
-  }
+  list.push_back(sum);
+  list.insert(list.end(), moved.begin(), moved.end());
+  list.insert(list.end(), norm, plan.step.end());
   return list;
 }
 
 }  // namespace detail
 
 /// Returns a plan that adds up the gradients of the two layers that share a parameter (nn::TiedOutput): on this rank if it has both, else
-/// over a group of the two ranks that have one each, which is appended to the groups. Accepts the plan of any strategy; a plan that has the
-/// sum already is not changed. Throws PlanError if one of the layers is in a unit with other parameters.
+/// over a group of the two ranks that have one each. Every rank appends this group to those of its plan. Accepts the plan of any strategy
+/// that has each of the two layers in a unit of its own; a plan that has the sum already is not changed. Throws PlanError if a unit of
+/// these layers has other parameters.
 [[nodiscard]] constexpr Plan with_ties(const Outline& model, Plan plan, RankInWorld at) {
-  const bool has_sum =
-      std::any_of(plan.step.begin(), plan.step.end(), [](const Instruction& i) { return i.op == Op::add_tied || i.op == Op::sum_tied; });
-  if (!model.is_tied(0) || has_sum) return plan;
-  const std::array units{unit_of(plan, 0), unit_of(plan, model.tied_output)};
+  if (!model.is_tied(0) || adds_tied(plan)) return plan;
   for (const Unit& unit : plan.units) {
     if (is_tied_among_others(model, unit))
       throw PlanError{text("layers ", unit.first, " to ", unit.last - 1,
                            " of the model (counted from 0) are in one unit of the plan, but one of them shares its parameter with another "
                            "layer; put that layer into a unit of its own, as plan::units_by_size does")};
   }
-  if (units[0] >= 0 && units[1] >= 0) {
-    plan.step = detail::with_sum_of(plan, units, add_tied(0, model.tied_output));
-    return plan;
+  const std::array units{unit_of(plan, 0), unit_of(plan, model.tied_output)};
+  const bool has_both = units[0] >= 0 && units[1] >= 0, has_one = !has_both && (units[0] >= 0 || units[1] >= 0);
+  if (at.size > 1) {  // a rank without a partner is alone in its group
+    const int pairs = plan.share.count * plan.tensor.count, own_pair = plan.share.index * plan.tensor.count + plan.tensor.index;
+    plan.groups.push_back({has_one ? own_pair : pairs + at.rank, units[0] >= 0 ? 0 : 1});
   }
-  // Every rank has the group, as a communicator is split on all ranks. Those that have neither layer are alone in theirs.
-  const bool has_one = units[0] >= 0 || units[1] >= 0;
-  const int pairs = plan.share.count * plan.tensor.count;
-  plan.groups.push_back({has_one ? plan.share.index * plan.tensor.count + plan.tensor.index : pairs + at.rank, units[0] >= 0 ? 0 : 1});
+  if (has_both) plan.step = detail::with_sum_of(plan, units, add_tied(0, model.tied_output));
   if (has_one)
     plan.step = detail::with_sum_of(plan, units, on_unit(Op::sum_tied, std::max(units[0], units[1]), as_int(plan.groups.size())));
   return plan;

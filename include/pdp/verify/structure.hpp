@@ -36,6 +36,8 @@ class StructureCheck {
   /// wrong.
   [[nodiscard]] constexpr const char* misplaced(int rank) const {
     const Plan& own = plan(rank);
+    if (own.groups.size() != plan(0).groups.size())
+      return "has another number of groups than rank 0, but all ranks split the world together";
     if (own.tensor.count != model_.parts) return "divides the layers into another number of parts than the model";
     if (own.tensor_group < 0 || own.tensor_group > as_int(own.groups.size())) return "names a group that the plan does not have";
     if (model_.parts == 1) return nullptr;

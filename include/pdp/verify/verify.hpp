@@ -70,6 +70,9 @@ constexpr Verdict verify_numbers(const Outline& model, const Plan& plan, int ran
       if ((kind == OpKind::pause || kind == OpKind::pause_sum) &&
           (i.first == layers || i.pause < 0 || i.pause >= model.layers[as_size(i.first)].pauses))
         return fault(name, at, "names a pause that the layer does not have");
+      if (kind == OpKind::tied &&
+          (!model.is_tied(0) || i.first != 0 || i.last != model.tied_output || unit_of(plan, i.first) < 0 || unit_of(plan, i.last) < 0))
+        return fault(name, at, "names layers that do not share a parameter, or that the rank does not hold");
       if (is_of_unit(i.op) && (i.unit < 0 || i.unit >= units)) return fault(name, at, "names a unit that the plan does not have");
     }
   }

@@ -17,6 +17,7 @@
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/hash.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -118,7 +119,8 @@ class Import::State {
     const std::string name = named.full_name();
     const auto place = by_name_.find(name);
     if (place == by_name_.end()) return;
-    if (place->second->shape != tensor.shape || place->second->values != tensor.values)
+    const auto is_same = [](float a, float b) { return a == b || (is_nan(a) && is_nan(b)); };
+    if (place->second->shape != tensor.shape || !std::ranges::equal(place->second->values, tensor.values, is_same))
       refuse(text(name, " differs from ", tensor.name, ", but the two are one parameter in this model"));
     found_.insert(name);
   }

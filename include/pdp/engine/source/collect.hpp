@@ -18,6 +18,7 @@
 #include <pdp/nn/stage_parameters.hpp>
 #include <pdp/plan/layout.hpp>
 #include <pdp/plan/plan.hpp>
+#include <pdp/plan/ties.hpp>
 
 namespace pdp::engine {
 
@@ -27,6 +28,7 @@ PDP_INLINE Contributions::Contributions(const plan::Outline& model, const std::v
     const plan::Layout layout = plan::layout(plans[rank], model);
     for (std::size_t u = 0; u < plans[rank].units.size(); ++u) {
       const plan::Unit& unit = plans[rank].units[u];
+      if (plan::is_tied(model, unit) && unit.first > 0) continue;  // a copy
       const nn::Layout::Unit& lies = layout.units[u];
       const bool sliced = unit.sharding >= sliced_from;
       const Part part{as_int(rank),

@@ -21,8 +21,10 @@ namespace pdp::engine {
 
 PDP_INLINE Index number_of(const nn::Parameter& parameter, const std::vector<nn::LayerParameter>& parameters) {
   const std::string name = parameter.full_name();
-  return std::ranges::find_if(parameters, [&](const nn::LayerParameter& each) { return each.parameter.full_name() == name; }) -
-         parameters.begin();
+  const auto is_same = [&](const nn::LayerParameter& each) {
+    return each.parameter.full_name() == name && each.parameter.is_copy == parameter.is_copy;
+  };
+  return std::ranges::find_if(parameters, is_same) - parameters.begin();
 }
 
 namespace detail {

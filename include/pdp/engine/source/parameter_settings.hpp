@@ -56,8 +56,9 @@ PDP_INLINE void check_groups(std::span<const optim::ParameterGroup> groups, cons
     std::string names;
     for (std::size_t i = 0; i < std::min<std::size_t>(of_model.size(), 4); ++i)
       names += text(i == 0 ? "" : ", ", of_model[i].parameter.full_name());
-    throw ConfigError{text(words, "chooses none of the model's ", of_model.size(), " parameters (", names,
-                           of_model.size() > 4 ? ", ..." : "", "); change its predicate, or leave the group out")};
+    const auto parameters = std::ranges::count_if(of_model, [](const nn::LayerParameter& each) { return !each.parameter.is_copy; });
+    throw ConfigError{text(words, "chooses none of the model's ", parameters, " parameters (", names, of_model.size() > 4 ? ", ..." : "",
+                           "); change its predicate, or leave the group out")};
   }
 }
 

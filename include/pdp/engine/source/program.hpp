@@ -47,4 +47,10 @@ PDP_INLINE void ranks_are_at_different_units(const plan::Instruction& i) {
                        "and their collectives in the same way on all ranks")};
 }
 
+PDP_INLINE void the_plan_does_not_add_up_tied_gradients() {
+  throw PlanError{
+      "two layers of the model share a parameter, but the plan does not add up their gradients; make the plan with with_ties(model, plan, "
+      "at)"};
+}
+
 }  // namespace pdp::engine

@@ -4,26 +4,36 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/plan/common_memory.hpp>
 #include <pdp/plan/effects.hpp>
+#include <pdp/plan/pauses.hpp>
 #include <pdp/plan/plan.hpp>
 
 namespace pdp::plan {
 
 PDP_INLINE Plan in_common_memory(Plan plan, RankInWorld at) {
   constexpr int world = 0;
-  const auto is_shared = [&plan, at](const Instruction& i) {
-    if (i.unit < 0 || i.unit >= as_int(plan.units.size()) || at.size == 1) return false;
-    const Unit& unit = plan.units[as_size(i.unit)];
+  const auto may_be_shared = [&plan, at](int number) {
+    if (at.size == 1) return false;
+    const Unit& unit = plan.units[as_size(number)];
     const auto reduced = std::find_if(plan.step.begin(), plan.step.end(),
-                                      [&i](const Instruction& other) { return other.op == Op::reduce_start && other.unit == i.unit; });
+                                      [number](const Instruction& other) { return other.op == Op::reduce_start && other.unit == number; });
     return unit.group == world && unit.sharding == Sharding::none && reduced != plan.step.end() &&
            std::none_of(reduced, plan.step.end(),
                         [&unit](const Instruction& later) { return reads_parameters(later, unit.first, unit.last); });
   };
+  std::vector<bool> shared;
+  for (int unit = 0; unit < as_int(plan.units.size()); ++unit) shared.push_back(may_be_shared(unit));
+  for (const Instruction& i : plan.step) {
+    if (i.op != Op::add_tied) continue;  // it adds up the same slices of both units
+    const auto one = as_size(unit_of(plan, i.first)), other = as_size(unit_of(plan, i.last));
+    shared[one] = shared[other] = shared[one] && shared[other];
+  }
+  const auto is_shared = [&](const Instruction& i) { return i.unit >= 0 && i.unit < as_int(shared.size()) && shared[as_size(i.unit)]; };
   Instructions list, waits;
   for (const Instruction& i : plan.step) {
     list.push_back(i);

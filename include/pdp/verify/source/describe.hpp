@@ -54,9 +54,10 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
   use.optimizer_state = bytes.master * as_index(work.state_fields) * layout.updated();
   for (std::size_t number = 0; number < plan.units.size(); ++number) {
     const Unit& unit = plan.units[number];  // ranks that update the same elements divide them
-    if (is_tied(model, unit) && unit.first != 0) continue;
     const Index copies = unit.sharding == Sharding::none && unit.group >= 0 ? as_index(members(plans, rank, unit.group).size()) : 1;
-    use.checkpoint += bytes.master * as_index(1 + work.state_fields) * ((layout.units[number].slice + copies - 1) / copies);
+    const bool has_copy = unit.first <= model.tied_output && model.tied_output < unit.last;  // which is not saved
+    const Index own = layout.units[number].slice - (has_copy ? model.elements(0, 1) / unit.slices : 0);
+    use.checkpoint += bytes.master * as_index(1 + work.state_fields) * ((own + copies - 1) / copies);
   }
   use.activations = Boundaries{model, plan}.row_elements() * micro_rows * bytes.compute;
   for (std::size_t number = 0; number < plan.units.size() && work.common_memory; ++number) {
