@@ -1,3 +1,4 @@
+#include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/self.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/data/in_memory.hpp>
@@ -9,11 +10,16 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/nn/tied_output.hpp>
 #include <pdp/optim/sgd.hpp>
+#include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
+#include <pdp/strategy/pipeline.hpp>
 #include <pdp/strategy/single.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/train/trainer.hpp>
 
 #include <cmath>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include "catch.hpp"
@@ -33,6 +39,21 @@ std::vector<std::int32_t> tokens(Index count, Index vocabulary) {
   std::vector<std::int32_t> all;
   for (Index i = 0; i < count; ++i) all.push_back(static_cast<std::int32_t>(i * i * 7 % vocabulary));
   return all;
+}
+
+constexpr pdp::Task task{pdp::nn::Sequential{pdp::nn::Embedding{13, 8}, pdp::nn::LearnedPositions{6, 8}, pdp::nn::SinusoidalPositions{6, 8},
+                                             pdp::nn::Linear{8, 8}, pdp::nn::TiedOutput{13, 8}},
+                         pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
+const pdp::TrainerOptions options{.global_batch = 16, .input = Shape{5}};
+
+pdp::data::InMemory<std::int32_t, std::int32_t> samples() { return {Shape{5}, tokens(5 * 40, 13), tokens(5 * 40, 11), Shape{5}}; }
+/// Returns the losses of a training on one rank.
+std::vector<double> losses(const auto&... device) {
+  pdp::comm::Self self;
+  pdp::Trainer trainer{self, pdp::strategy::Single{}, task, options, device...};
+  std::vector<double> found;
+  trainer.fit(samples(), {.epochs = 3}, [&](const pdp::Epoch& epoch) { found.push_back(epoch.loss); });
+  return found;
 }
 
 /// Compares both operations with those of a CPU. The last value of each result is a guard, which must stay as it is.
@@ -93,18 +114,30 @@ TEST_CASE("A token without a row becomes NaN on a GPU", "[cuda][embedding]") {
 TEST_CASE("A model of tokens has the losses of a CPU on a GPU", "[cuda][embedding]") {
   const auto device = gpu::device();
   if (!device) return;
-  constexpr pdp::Task task{pdp::nn::Sequential{pdp::nn::Embedding{13, 8}, pdp::nn::LearnedPositions{6, 8},
-                                               pdp::nn::SinusoidalPositions{6, 8}, pdp::nn::Linear{8, 8}, pdp::nn::TiedOutput{13, 8}},
-                           pdp::loss::CrossEntropy{}, pdp::optim::Sgd{.lr = 0.1f}};
-  const pdp::data::InMemory<std::int32_t, std::int32_t> set{Shape{5}, tokens(5 * 40, 13), tokens(5 * 40, 11), Shape{5}};
-  const auto losses = [&](auto&&... where) {
-    pdp::comm::Self self;
-    pdp::Trainer trainer{self, pdp::strategy::Single{}, task, {.global_batch = 16, .input = Shape{5}}, where...};
-    std::vector<double> found;
-    trainer.fit(set, {.epochs = 3}, [&](const pdp::Epoch& epoch) { found.push_back(epoch.loss); });
-    return found;
-  };
   CHECK(support::difference(losses(*device), losses()) < 1e-5);
+}
+
+TEST_CASE("Both copies of a tied parameter stay equal on GPU ranks in 16 bits", "[cuda][embedding]") {
+  if (!gpu::device()) return;
+  using pdp::comm::CudaThread;
+  namespace strategy = pdp::strategy;
+  const std::vector<double> expected = losses();
+  for (const strategy::AnyStrategy& way :
+       {strategy::AnyStrategy{strategy::DataParallel{}}, strategy::AnyStrategy{strategy::Zero{.stage = 2}},
+        strategy::AnyStrategy{strategy::Pipeline<strategy::OneForwardOneBackward>{.micro_batches = 2}}}) {
+    std::vector<CudaThread> world = CudaThread::world_on({0, 0});
+    std::vector<std::vector<double>> found(2);
+    std::vector<std::jthread> threads;
+    for (std::size_t rank = 0; rank < 2; ++rank)
+      threads.emplace_back([&, rank] {
+        pdp::Trainer trainer{world[rank], way, task, options, pdp::cuda::Device{{.index = 0}}, pdp::MixedBfloat16{}};
+        trainer.fit(samples(), {.epochs = 3}, [&](const pdp::Epoch& epoch) { found[rank].push_back(epoch.loss); });
+        trainer.check_parameters();
+      });
+    threads.clear();
+    CHECK(support::difference(found[0], expected) < 0.03);
+    CHECK(found[0] == found[1]);
+  }
 }
 
 }  // namespace cuda_embedding_test
