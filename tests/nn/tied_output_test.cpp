@@ -33,6 +33,21 @@ TEST_CASE("The gradients of TiedOutput are the derivatives", "[nn][tied][gradien
   CHECK(result);
 }
 
+namespace {
+
+/// A layer of tokens with a second parameter, as a user may write it.
+struct TableAndBias : nn::Embedding {
+  using forgets_output = TableAndBias;
+  [[nodiscard]] constexpr Index parameter_elements() const { return Embedding::parameter_elements() + nn::padded_parameter(width); }
+  template <class Visit>
+  constexpr void parameters(const nn::Path& path, Index offset, Visit&& visit) const {
+    Embedding::parameters(path, offset, visit);
+    visit(nn::Parameter{path, "bias", width, 0, false, offset + Embedding::parameter_elements()});
+  }
+};
+
+}  // namespace
+
 TEST_CASE("TiedOutput has the name and the initial values of the embedding's parameter", "[nn][tied]") {
   const nn::Sequential model{nn::Sequential{nn::Embedding{9, 4, nn::normal(0.3)}, nn::Linear{4, 4}}, nn::Tanh{}, nn::TiedOutput{9, 4}};
   const auto parameters = nn::parameters_of(model);
@@ -80,6 +95,9 @@ TEST_CASE("A rank has the same tokens of a divided Embedding and VocabularyParal
   // Nor if the vocabulary cannot be divided evenly, or an output comes before another layer.
   const nn::Sequential odd{nn::Embedding{9, 4}, nn::Linear{4, 4}, nn::Tanh{}, nn::Linear{4, 4}, nn::TiedOutput{9, 4}};
   CHECK(rows_of(nn::parameters_of(nn::Divided{odd, {1, 2}, nn::Output::may_be_sharded})) == std::vector<Index>{9, 0, 9, 0});
+  // Sizes that differ are an error of sizes, not of parts.
+  const nn::Sequential other{nn::Embedding{9, 4}, nn::Linear{4, 4}, nn::Tanh{}, nn::Linear{4, 4}, nn::TiedOutput{8, 4}};
+  CHECK_THROWS_WITH(nn::outline(nn::Divided{other, {1, 2}, nn::Output::may_be_sharded}, Shape{3}), Contains("has 8 vectors of 4 values"));
   const nn::Sequential inside{nn::Embedding{8, 4}, nn::Linear{4, 4}, nn::Tanh{}, nn::Linear{4, 4}, nn::TiedOutput{8, 4}, nn::Tanh{}};
   CHECK(rows_of(nn::parameters_of(nn::Divided{inside, {1, 2}, nn::Output::may_be_sharded})) == std::vector<Index>{8, 0, 8, 0});
 }
@@ -102,6 +120,8 @@ TEST_CASE("A TiedOutput that does not fit its Embedding is refused", "[nn][tied]
                                 Shape{2}),
                     Contains("but has part 0 of 2 of its rows, while that layer has part 0 of 1; divide both, with "
                              "nn::VocabularyParallelEmbedding and nn::VocabularyParallelOutput, or neither"));
+  CHECK_THROWS_WITH(nn::outline(nn::Sequential{TableAndBias{{9, 4}}, nn::TiedOutput{9, 4}}, Shape{2}),
+                    Contains("but that layer holds it in another order, divided by columns, or beside others"));
   CHECK_THROWS_WITH((nn::Sequential{nn::Embedding{9, 4}, nn::TiedOutput{9, 5}}),
                     "layer 1 (TiedOutput) expects 5 values a sample, but its input has 4 (shape [..., 4], the output of "
                     "Embedding); make the two equal");

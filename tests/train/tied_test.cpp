@@ -290,6 +290,7 @@ TEST_CASE("A plan adds up the gradients of a tied parameter between its reductio
   CHECK(plan::members(pipeline, 0, 1) == std::vector{0, 2});
   CHECK(plan::members(pipeline, 1, 1) == std::vector{1});
   CHECK(plan::with_ties(outline, data[0], {0, 2}).step == data[0].step);  // once is enough
+  CHECK(plan::with_ties(outline, pipeline[1], {1, 3}).groups.size() == 1);
 
   const auto of = [](Op op) { return [op](const Instruction& i) { return i.op == op; }; };
   const auto refuse = [&](std::vector<plan::Plan> plans, const std::string& words, const std::function<void(Instructions&)>& change) {

@@ -33,19 +33,22 @@ void check_parameters(C& world, nn::StageParameters<D, T>& stage, const plan::Pl
     });
   };
   std::vector<std::string> tensors;  // names, one for each part
-  for (const auto& [parameter, layer] : stage.of_model())
-    for (int part = 0; !parameter.is_copy && part < (parameter.is_divided() ? plan.tensor.count : 1); ++part)
+  std::vector<int> layers;           // that have them
+  std::string held_copy;             // the name of the tensor of which this rank has a copy in a tied layer
+  for (const auto& [parameter, layer] : stage.of_model()) {
+    if (parameter.is_copy && holds(layer)) held_copy = parameter.full_name();
+    for (int part = 0; !parameter.is_copy && part < (parameter.is_divided() ? plan.tensor.count : 1); ++part) {
       tensors.push_back(parameter.full_name());
+      layers.push_back(layer);
+    }
+  }
 
   std::vector<std::int64_t> own(tensors.size(), largest), copies = own;  // hashes; of copies in tied layers, too
   const auto look_at = [&]<class E>(const nn::Parameter& parameter, std::span<E> values) {
     const std::string name = parameter.full_name();
-    const auto is_held = [&](const nn::LayerParameter& each) {
-      return each.parameter.is_copy == parameter.is_copy && each.parameter.full_name() == name && holds(each.layer);
-    };
-    if (std::ranges::none_of(stage.of_model(), is_held)) return;
-    const auto at = std::ranges::find(tensors, name) - tensors.begin() + (parameter.is_divided() ? plan.tensor.index : 0);
-    std::int64_t& hash = (parameter.is_copy ? copies : own)[as_size(at)];
+    const auto at = as_size(std::ranges::find(tensors, name) - tensors.begin() + (parameter.is_divided() ? plan.tensor.index : 0));
+    if (!(parameter.is_copy ? held_copy == name : holds(layers[at]))) return;
+    std::int64_t& hash = (parameter.is_copy ? copies : own)[at];
     const std::int64_t before =
         std::exchange(hash, random::hash_of(std::span<const E>{on_host(stage.device(), std::span<const E>{values})}));
     if (before != largest) hash = random::hash_of(std::span<const std::int64_t>{std::array{before, hash}});

@@ -148,7 +148,10 @@ class DivisionChoice {
     // The data define the number of classes. So if it cannot be divided evenly, the layer stays whole, which is no error.
     const bool has_even_classes = output == Output::may_be_sharded && outputs_ % parts_ == 0;
     if (has_even_classes && waits_ == Kind::linear && first_ == ways_.size() - 1) ways_.back() = Way::by_outputs;
-    if (tied_ > 0 && (output == Output::whole || tied_ < ways_.size() - 1)) ways_[tied_] = ways_.front() = Way::whole;
+    if (tied_ > 0) {
+      const bool may_divide = output == Output::may_be_sharded && tied_ == ways_.size() - 1;
+      if (!may_divide || ways_.front() != ways_[tied_]) ways_[tied_] = ways_.front() = Way::whole;
+    }
     return ways_;
   }
 

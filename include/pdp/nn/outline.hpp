@@ -147,7 +147,10 @@ constexpr Outline outline(const B& model, const Shape& input) {
     const int number = as_int(next - outline.layers.begin());
     if constexpr (takes_tokens<L>) layer.parameters(at, 0, [&](const Parameter& parameter) { table = table.rows > 0 ? table : parameter; });
     if constexpr (is_tied<L>) {
-      layer.parameters(at, 0, [&](const Parameter& copy) { check_copy(L::name, copy, table); });
+      layer.parameters(at, 0, [&](const Parameter& copy) {
+        check_copy(L::name, copy, table);
+        if (outline.layers.front().parameters != layer.parameter_elements()) a_tied_layer_does_not_fit_its_embedding(L::name, copy, table);
+      });
       if (outline.tied_output >= 0) a_model_has_two_layers_that_are_tied_to_its_embedding(L::name, at);
       outline.tied_output = number;
     }

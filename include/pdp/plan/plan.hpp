@@ -53,6 +53,7 @@ struct Plan {
   data::Shard share{};                       // this rank's share of each global batch
   nn::Part tensor{};                         // this rank's part of each layer that is divided over a tensor-parallel group
   int tensor_group = 0;                      // the number of that group
+  int tied_group = -1;                       // that of the group which sums gradients of tied layers (plan/ties.hpp); -1: none
   int micro_batches = 1;                     // of this rank's share of a step; the last ones may be short or empty
   std::vector<Unit> units{};                 // the parameters that this rank holds, in the order in which backward finishes them
   std::vector<GroupSpec> groups{};           // numbered from 1; number 0 is the world

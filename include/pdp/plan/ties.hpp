@@ -57,7 +57,7 @@ constexpr Instructions with_sum_of(const Plan& plan, const std::array<int, 2>& u
 /// that has each of the two layers in a unit of its own; a plan that has the sum already is not changed. Throws PlanError if a unit of
 /// these layers has other parameters.
 [[nodiscard]] constexpr Plan with_ties(const Outline& model, Plan plan, RankInWorld at) {
-  if (!model.is_tied(0) || adds_tied(plan)) return plan;
+  if (!model.is_tied(0) || plan.tied_group >= 0 || adds_tied(plan)) return plan;
   for (const Unit& unit : plan.units) {
     if (is_tied_among_others(model, unit))
       throw PlanError{text("layers ", unit.first, " to ", unit.last - 1,
@@ -69,10 +69,10 @@ constexpr Instructions with_sum_of(const Plan& plan, const std::array<int, 2>& u
   if (at.size > 1) {  // a rank without a partner is alone in its group
     const int pairs = plan.share.count * plan.tensor.count, own_pair = plan.share.index * plan.tensor.count + plan.tensor.index;
     plan.groups.push_back({has_one ? own_pair : pairs + at.rank, units[0] >= 0 ? 0 : 1});
+    plan.tied_group = as_int(plan.groups.size());
   }
   if (has_both) plan.step = detail::with_sum_of(plan, units, add_tied(0, model.tied_output));
-  if (has_one)
-    plan.step = detail::with_sum_of(plan, units, on_unit(Op::sum_tied, std::max(units[0], units[1]), as_int(plan.groups.size())));
+  if (has_one) plan.step = detail::with_sum_of(plan, units, on_unit(Op::sum_tied, std::max(units[0], units[1]), plan.tied_group));
   return plan;
 }
 

@@ -54,10 +54,13 @@ PDP_INLINE void check_groups(std::span<const optim::ParameterGroup> groups, cons
         throw ConfigError{text(words, "has the factor ", static_cast<double>(factor), "; give it a finite number from 0 on")};
     if (std::ranges::any_of(of_model, [&](const nn::LayerParameter& each) { return detail::chooses(group, each.parameter); })) continue;
     std::string names;
-    for (std::size_t i = 0; i < std::min<std::size_t>(of_model.size(), 4); ++i)
-      names += text(i == 0 ? "" : ", ", of_model[i].parameter.full_name());
-    const auto parameters = std::ranges::count_if(of_model, [](const nn::LayerParameter& each) { return !each.parameter.is_copy; });
-    throw ConfigError{text(words, "chooses none of the model's ", parameters, " parameters (", names, of_model.size() > 4 ? ", ..." : "",
+    std::size_t parameters = 0;
+    for (const nn::LayerParameter& each : of_model) {
+      if (each.parameter.is_copy) continue;
+      if (parameters < 4) names += text(parameters == 0 ? "" : ", ", each.parameter.full_name());
+      ++parameters;
+    }
+    throw ConfigError{text(words, "chooses none of the model's ", parameters, " parameters (", names, parameters > 4 ? ", ..." : "",
                            "); change its predicate, or leave the group out")};
   }
 }

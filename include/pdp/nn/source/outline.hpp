@@ -35,7 +35,8 @@ PDP_INLINE void a_tied_layer_does_not_fit_its_embedding(const char* layer, const
                            " of its rows, while that layer has part ", of.row_part.index, " of ", of.row_part.count,
                            "; divide both, with nn::VocabularyParallelEmbedding and nn::VocabularyParallelOutput, or neither")};
   if (copy.rows == of.rows && copy.cols == of.cols)
-    throw ConfigError{text(words, "but that layer holds it in another order or divided by columns; use nn::Embedding as the first layer")};
+    throw ConfigError{text(
+        words, "but that layer holds it in another order, divided by columns, or beside others; use nn::Embedding as the first layer")};
   throw ShapeError{text(words, "but has ", copy.rows, " vectors of ", copy.cols, " values, while that layer has ", of.rows, " of ", of.cols,
                         "; give both the same vocabulary and width")};
 }

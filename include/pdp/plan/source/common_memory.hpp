@@ -30,8 +30,8 @@ PDP_INLINE Plan in_common_memory(Plan plan, RankInWorld at) {
   for (int unit = 0; unit < as_int(plan.units.size()); ++unit) shared.push_back(may_be_shared(unit));
   for (const Instruction& i : plan.step) {
     if (i.op != Op::add_tied) continue;  // it adds up the same slices of both units
-    const auto one = as_size(unit_of(plan, i.first)), other = as_size(unit_of(plan, i.last));
-    shared[one] = shared[other] = shared[one] && shared[other];
+    const int one = unit_of(plan, i.first), other = unit_of(plan, i.last);
+    if (one >= 0 && other >= 0) shared[as_size(one)] = shared[as_size(other)] = shared[as_size(one)] && shared[as_size(other)];
   }
   const auto is_shared = [&](const Instruction& i) { return i.unit >= 0 && i.unit < as_int(shared.size()) && shared[as_size(i.unit)]; };
   Instructions list, waits;

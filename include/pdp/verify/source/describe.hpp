@@ -23,7 +23,6 @@
 #include <pdp/plan/gradient_policy.hpp>
 #include <pdp/plan/layout.hpp>
 #include <pdp/plan/liveness.hpp>
-#include <pdp/plan/ties.hpp>
 #include <pdp/verify/describe.hpp>
 #include <pdp/verify/verify.hpp>
 
