@@ -112,9 +112,9 @@ void measure(comm::Any& world, const Settings& settings) {
   const auto step = [&] { trainer.step(x, classes); };
   step();
 
-  auto& engine = trainer.engine();
+  const auto state = trainer.engine().state();
   checkpoint::Copies of_save, copy;
-  const auto parts = checkpoint::own_parts(engine, of_save, false);
+  const auto parts = checkpoint::own_parts(state, of_save, false);
   std::int64_t bytes = 0;
   for (const auto& part : parts) bytes += pdp::as_index(part.bytes.size());
   world.all_reduce(std::span{&bytes, 1}, comm::Sum{});
@@ -127,7 +127,7 @@ void measure(comm::Any& world, const Settings& settings) {
   const checkpoint::SaveOptions now{.lock = is_first ? &*lock : nullptr, .keep = 1};
   checkpoint::SaveOptions later = now;
   later.writing = checkpoint::Writing::in_background;
-  using Save = checkpoint::Save<comm::Any, pdp::cpu::Cpu>;
+  using Save = checkpoint::Save<comm::Any, pdp::cpu::Cpu, float>;
 
   [[maybe_unused]] volatile std::uint64_t result = 0;  // keeps the compiler from removing the hashes
   Measurements measured{world};
@@ -137,22 +137,22 @@ void measure(comm::Any& world, const Settings& settings) {
         shell("dd if=/dev/zero of=" + quoted(file) + " bs=1M iflag=count_bytes count=" + std::to_string(bytes) + " conv=fsync status=none");
     });
     if (is_first) fs::remove(file);
-    measured.add("save", [&] { Save{world, engine, now, of_save}.finish(); });
+    measured.add("save", [&] { Save{world, state, now, of_save}.finish(); });
     measured.add("hash", [&] {
       for (const auto& part : parts) result = checkpoint::hash_of(part.bytes).low;
     });
-    measured.add("copy", [&] { static_cast<void>(checkpoint::own_parts(engine, copy, true)); });
+    measured.add("copy", [&] { static_cast<void>(checkpoint::own_parts(state, copy, true)); });
     std::optional<Save> save;
-    measured.add("stall", [&] { save.emplace(world, engine, later, of_save); });
+    measured.add("stall", [&] { save.emplace(world, state, later, of_save); });
     measured.add("in_background", [&] { save->finish(); });
     for (int i = 0; i < 3; ++i) measured.add("step", step);
-    save.emplace(world, engine, later, of_save);
+    save.emplace(world, state, later, of_save);
     for (int i = 0; i < 3; ++i) measured.add("step_beside", step);
     save->finish();
     measured.add("cat", [&] {
       if (is_first) shell("cat " + quoted(folder) + "/step-*/* > /dev/null");
     });
-    measured.add("load", [&] { static_cast<void>(checkpoint::load_state(world, engine, folder)); });
+    measured.add("load", [&] { static_cast<void>(checkpoint::load_state(world, state, folder)); });
     if (round == 0) measured = Measurements{world};
   }
   measured.print(bytes);

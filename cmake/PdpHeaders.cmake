@@ -17,6 +17,7 @@ set(pdp_headers
     pdp/checkpoint/source/parameters.hpp
     pdp/checkpoint/source/perceptron_widths.hpp
     pdp/checkpoint/source/pieces.hpp
+    pdp/checkpoint/source/save.hpp
     pdp/checkpoint/source/state.hpp
     pdp/checkpoint/state.hpp
     pdp/checkpoint/together.hpp
@@ -304,6 +305,7 @@ set(pdp_headers
     pdp/engine/loss_check.hpp
     pdp/engine/message_tags.hpp
     pdp/engine/non_finite_tensor.hpp
+    pdp/engine/optimizer_state.hpp
     pdp/engine/owned_range.hpp
     pdp/engine/parameter_settings.hpp
     pdp/engine/predicted_output.hpp
@@ -317,6 +319,7 @@ set(pdp_headers
     pdp/engine/source/channels.hpp
     pdp/engine/source/collect.hpp
     pdp/engine/source/non_finite_tensor.hpp
+    pdp/engine/source/optimizer_state.hpp
     pdp/engine/source/parameter_settings.hpp
     pdp/engine/source/program.hpp
     pdp/engine/source/recorded_splits.hpp
@@ -324,6 +327,7 @@ set(pdp_headers
     pdp/engine/source/timeline.hpp
     pdp/engine/step_trace.hpp
     pdp/engine/timeline.hpp
+    pdp/engine/training_state.hpp
     pdp/engine/unit_calls.hpp
     pdp/engine/unit_memory.hpp
     pdp/engine/unit_updates.hpp

@@ -7,4 +7,5 @@
 #include <pdp/checkpoint/source/hash.hpp>
 #include <pdp/checkpoint/source/manifest.hpp>
 #include <pdp/checkpoint/source/pieces.hpp>
+#include <pdp/checkpoint/source/save.hpp>
 #include <pdp/checkpoint/source/state.hpp>

@@ -16,6 +16,7 @@
 #include <pdp/engine/source/channels.hpp>
 #include <pdp/engine/source/collect.hpp>
 #include <pdp/engine/source/non_finite_tensor.hpp>
+#include <pdp/engine/source/optimizer_state.hpp>
 #include <pdp/engine/source/parameter_settings.hpp>
 #include <pdp/engine/source/program.hpp>
 #include <pdp/engine/source/recorded_splits.hpp>
@@ -35,11 +36,14 @@ template class StageParameters<cpu::Cpu, double>;
 
 namespace pdp::engine {
 
+template class Averages<cpu::Cpu, float>;
 template class BoundaryMemory<cpu::Cpu, float>;
 template class GradientNorm<cpu::Cpu, float>;
 template class SliceSums<cpu::Cpu, float>;
 template class Groups<comm::Any>;
+template class OptimizerState<cpu::Cpu, float>;
 template class RowCount<comm::Any>;
+template class TrainingState<comm::Any, cpu::Cpu, float>;
 template class CallMemory<comm::Any, cpu::Cpu, float>;
 template class UnitMemory<comm::Any, cpu::Cpu, float>;
 template void check_parameters(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const plan::Plan&);

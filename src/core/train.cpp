@@ -37,11 +37,13 @@
 namespace pdp {
 
 template void Agreement::check(comm::Any&, const cpu::Cpu&) const;
+template class Saver<comm::Any, cpu::Cpu, float>;
 
 }  // namespace pdp
 
 namespace pdp::checkpoint {
 
+template class Save<comm::Any, cpu::Cpu, float>;
 template void import_parameters(nn::StageParameters<cpu::Cpu, float>&, const std::vector<Tensor>&, std::string_view);
 
 }  // namespace pdp::checkpoint

@@ -174,7 +174,7 @@ class Training {
     try {
       const checkpoint::FolderLock lock{run};
       checkpoint::Copies copies;
-      checkpoint::Save{any_, trainer_.engine(), {.lock = &lock, .keep = 1}, copies}.finish();
+      checkpoint::Save{any_, trainer_.engine().state(), {.lock = &lock, .keep = 1}, copies}.finish();
       return 0;
     } catch (const pdp::FileError& error) {
       return std::string_view{error.what()}.find("No space left") != std::string_view::npos ? 3 : 4;

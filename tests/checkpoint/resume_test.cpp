@@ -187,9 +187,10 @@ TEST_CASE("Ranks that load what another number of ranks has saved read few bytes
     pdp::Trainer trainer{world, zero, wide, options};
     pdp::checkpoint::Copies copies;
     double needed = 0;
-    for (const auto& part : pdp::checkpoint::own_parts(trainer.engine(), copies, false)) needed += static_cast<double>(part.bytes.size());
+    for (const auto& part : pdp::checkpoint::own_parts(trainer.engine().state(), copies, false))
+      needed += static_cast<double>(part.bytes.size());
     const pdp::checkpoint::PieceReader reader{folder / "run/step-000000"};
-    pdp::checkpoint::read_state(trainer.engine(), reader);
+    pdp::checkpoint::read_state(trainer.engine().state(), reader);
     return static_cast<double>(reader.bytes_read()) / needed;
   });
   for (const double ratio : read) {

@@ -174,9 +174,8 @@ TEST_CASE("A step of a trainer in double subtracts the gradient that central dif
     comm::Self world;
     pdp::Trainer trainer{world, Single{}, task, {.global_batch = 9, .seed = 2}, Float64{}};
     const auto each_parameter = [&](const auto& visit) {
-      trainer.engine().for_each_updated([&](const auto&, Index, int, std::span<double> values) {
-        for (double& value : values) visit(value);
-      });
+      for (const auto& part : trainer.engine().state().updated())
+        for (double& value : part.values) visit(value);
     };
     std::vector<double> before, expected, found;
     each_parameter([&](double& value) {

@@ -108,10 +108,10 @@ Run train(const Way& way, const TaskType& task, int epochs, const std::filesyste
           if (step == 3 && !to.empty()) trainer.save(to);
         });
     made.after = trainer.parameters();
-    trainer.engine().for_each_updated([&](const nn::Parameter& parameter, Index, int field, std::span<float> values) {
-      if (field < 0 || parameter.full_name() != "2.weight") return;
-      for (const float value : values) made.frozen_state += static_cast<double>(std::abs(value));
-    });
+    for (const auto& part : trainer.engine().state().updated()) {
+      if (part.field < 0 || part.parameter->full_name() != "2.weight") continue;
+      for (const float value : part.values) made.frozen_state += static_cast<double>(std::abs(value));
+    }
     return made;
   });
   for (std::size_t rank = 1; rank < runs.size(); ++rank) runs.front().frozen_state += runs[rank].frozen_state;

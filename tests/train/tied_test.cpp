@@ -175,11 +175,11 @@ TEST_CASE("Both copies of a tied parameter stay equal to the bit", "[train][tied
       trainer.check_parameters();
       // Ranks with both copies compare their slices of them.
       std::vector<std::vector<float>> own;
-      trainer.engine().stage().for_each_slice_part([&](const nn::Parameter& parameter, const auto& part) {
-        if (parameter.full_name() != "0.weight") return;
+      for (const nn::SlicePart& part : trainer.engine().stage().slice_parts()) {
+        if (part.parameter->full_name() != "0.weight") continue;
         const auto slice = trainer.engine().stage().own_masters(part.unit).subspan(pdp::as_size(part.at), pdp::as_size(part.elements));
         own.emplace_back(slice.begin(), slice.end());
-      });
+      }
       return own.size() == 2 && own.front() != own.back() ? 1 : 0;
     });
     CHECK(std::ranges::count(differences, 1) == 0);

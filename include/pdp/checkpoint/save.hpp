@@ -3,10 +3,10 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,10 +17,11 @@
 #include <pdp/checkpoint/state.hpp>
 #include <pdp/checkpoint/together.hpp>
 #include <pdp/comm/communicator.hpp>
-#include <pdp/comm/os/blocked_signals.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
+#include <pdp/engine/training_state.hpp>
 
 /// Saving and loading the whole state of a training. Any number of ranks, with any strategy, can load what others have saved.
 namespace pdp::checkpoint {
@@ -37,10 +38,13 @@ enum class Writing : std::uint8_t {
   in_background,  // on a thread of each rank, from a copy of the state. Training may continue
 };
 
-/// The arguments of a Save that do not depend on the engine. All ranks give the same, except for `lock`.
+/// Calls write(), which writes files and returns a text: when the text is asked for, or on a thread.
+[[nodiscard]] std::future<std::string> start_writing(Writing writing, std::function<std::string()> write);
+
+/// The arguments of a Save that do not depend on the state. All ranks give the same, except for `lock`.
 struct SaveOptions {
   const FolderLock* lock = nullptr;  // on rank 0: the right to write to the folder, which must outlive the Save. Null on other ranks
-  Position position{};               // of the training in its data; Save adds the numbers that the engine has
+  Position position{};               // of the training in its data; Save adds the numbers that the state has
   Values values{};
   int keep = 0;  // the number of the newest checkpoints to keep; 0: all
   Writing writing = Writing::now;
@@ -51,16 +55,15 @@ struct SaveOptions {
 /// finish(), the destructor waits for this rank's thread, and the checkpoint does not come to exist.
 ///
 /// Every rank makes the same calls. Only `is_busy` is for one rank.
-template <comm::Communicator C, Device D>
+template <comm::Communicator C, class D, class T>
 class Save {
  public:
-  /// Makes a folder and takes the state of the engine. `copies`: memory for copies of the state, which must outlive the Save. It may be
-  /// used again by a later one.
-  template <class Engine>
-  Save(C& world, Engine& engine, SaveOptions options, Copies& copies)
-      : world_{world}, device_{engine.stage().device()}, options_{std::move(options)} {
-    const StepHistory history = engine.history();
-    options_.position.step = engine.steps();
+  /// Makes a folder and takes the state. `copies`: memory for copies of the state, which must outlive the Save. It may be used again by a
+  /// later one.
+  Save(C& world, const engine::TrainingState<C, D, T>& state, SaveOptions options, Copies& copies)
+      : world_{world}, device_{state.device()}, options_{std::move(options)} {
+    const StepHistory history = state.history();
+    options_.position.step = state.steps();
     options_.position.skipped = history.skipped;
     options_.position.loss_scale = history.loss_scale;
     options_.position.finite = history.finite;
@@ -69,7 +72,7 @@ class Save {
     });
     folder_ = broadcast_text(world_, device_, made_ ? made_->folder().string() : std::string{});
     on_every_rank(world_, device_, [&] {
-      task_ = start([this, parts = own_parts(engine, copies, options_.writing == Writing::in_background)] {
+      task_ = start_writing(options_.writing, [this, parts = own_parts(state, copies, options_.writing == Writing::in_background)] {
         return encode(write_pieces(folder_ / name_of_file(world_.rank()), parts));
       });
     });
@@ -106,17 +109,10 @@ class Save {
   }
 
  private:
-  /// Returns the text that f returns, now or later.
-  template <class F>
-  [[nodiscard]] std::future<std::string> start(F&& f) {
-    if (options_.writing == Writing::now) return std::async(std::launch::deferred, std::forward<F>(f));
-    const comm::BlockedSignals blocked;  // the thread is not to take a signal of the program
-    return std::async(std::launch::async, std::forward<F>(f));
-  }
   void publish(std::vector<std::string> files) {
     on_every_rank(world_, device_, [&] {
       if (world_.rank() != 0) return;
-      task_ = start([this, files = std::move(files)] {
+      task_ = start_writing(options_.writing, [this, files = std::move(files)] {
         std::vector<Manifest> parts;
         for (const std::string& file : files) parts.push_back(decode(file, folder_.string(), true));
         const std::filesystem::path path = made_->publish(joined(options_.position, options_.values, parts));
@@ -135,12 +131,6 @@ class Save {
   std::future<std::string> task_;  // of this rank, if it has one. The last member: its destructor waits for the thread
 };
 
-template <class Engine>
-using DeviceOf = std::remove_cvref_t<decltype(std::declval<Engine&>().stage().device())>;
-
-template <comm::Communicator C, class Engine>
-Save(C&, Engine&, SaveOptions, Copies&) -> Save<C, DeviceOf<Engine>>;
-
 /// The part of a checkpoint that is not in an engine.
 struct Loaded {
   Position position;
@@ -148,12 +138,12 @@ struct Loaded {
   std::filesystem::path path;
 };
 
-/// Reads a checkpoint into an engine: `path` itself, or the newest one in it. Every rank makes this call and reads what it keeps. Every
-/// rank throws FileError, with the same text, if the checkpoint is damaged, or is one of another model, optimizer or precision. The state
-/// of the engine is then undefined if a piece was damaged, and unchanged otherwise.
-template <comm::Communicator C, class Engine>
-[[nodiscard]] Loaded load_state(C& world, Engine& engine, const std::filesystem::path& path) {
-  const auto& device = engine.stage().device();
+/// Reads a checkpoint: `path` itself, or the newest one in it. Every rank makes this call and reads what it keeps. Every rank throws
+/// FileError, with the same text, if the checkpoint is damaged, or is one of another model, optimizer or precision. The state is then
+/// undefined if a piece was damaged, and unchanged otherwise.
+template <comm::Communicator C, class D, class T>
+[[nodiscard]] Loaded load_state(C& world, const engine::TrainingState<C, D, T>& state, const std::filesystem::path& path) {
+  const D& device = state.device();
   std::filesystem::path found;
   on_every_rank(world, device, [&] {
     if (world.rank() == 0) found = find_checkpoint(path);
@@ -162,17 +152,21 @@ template <comm::Communicator C, class Engine>
   std::optional<PieceReader> reader;
   on_every_rank(world, device, [&] { reader.emplace(found); });
   const std::string hash = text_of(reader->hash()), of_first = broadcast_text(world, device, hash);
-  const std::vector<StoredTensor> expected = tensors_of(engine);
+  const std::vector<StoredTensor> expected = tensors_of(state.stage().of_model(), state.names(), detail::type_name<Accumulated<T>>);
   on_every_rank(world, device, [&] {
     if (hash != of_first)
       throw FileError{text(found.string(), ": this rank sees another manifest than rank 0. Give all ranks the same folder.")};
     check_tensors(reader->manifest().tensors, expected, found.string());
     if (world.rank() == 0) reader->check_headers();
   });
-  on_every_rank(world, device, [&] { read_state(engine, *reader); });
+  on_every_rank(world, device, [&] { read_state(state, *reader); });
   const Position& at = reader->manifest().position;
-  engine.set_history(at.step, StepHistory{.skipped = at.skipped, .loss_scale = at.loss_scale, .finite = at.finite});
+  state.set_history(at.step, StepHistory{.skipped = at.skipped, .loss_scale = at.loss_scale, .finite = at.finite});
   return {at, reader->manifest().values, found};
 }
 
 }  // namespace pdp::checkpoint
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/checkpoint/source/save.hpp>
+#endif

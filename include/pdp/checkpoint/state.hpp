@@ -21,11 +21,11 @@
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/engine/training_state.hpp>
 #include <pdp/nn/parameter.hpp>
 #include <pdp/nn/stage_parameters.hpp>
-#include <pdp/optim/optimizer.hpp>
 
-/// The state of a training in an engine, to and from the pieces of a checkpoint.
+/// The state of a training, to and from the pieces of a checkpoint.
 namespace pdp::checkpoint {
 
 /// A place in a rank's memory for some elements of a tensor of a checkpoint.
@@ -57,34 +57,25 @@ namespace detail {
 template <class T>
 inline constexpr const char* type_name = std::same_as<T, double> ? "F64" : "F32";
 
-template <class Engine>
-using OptimizerOf = std::remove_cvref_t<decltype(std::declval<Engine&>().optimizer())>;
+/// Returns the name of the state to which a part belongs; empty for the parameters themselves.
+[[nodiscard]] inline std::string_view name_of(const std::vector<std::string>& names, int field) {
+  return field < 0 ? std::string_view{} : std::string_view{names[as_size(field)]};
+}
 
 }  // namespace detail
 
-/// Returns the tensors of an engine's whole model and optimizer, those of other ranks included.
-template <class Engine>
-[[nodiscard]] std::vector<StoredTensor> tensors_of(Engine& engine) {
-  using Optimizer = detail::OptimizerOf<Engine>;
-  const char* type = detail::type_name<typename Engine::Gradient>;
-  std::vector<StoredTensor> tensors;
-  for (const nn::LayerParameter& each : engine.stage().of_model()) {
-    if (each.parameter.is_copy) continue;
-    tensors.push_back(stored_tensor(each.parameter, "", type));
-    for (std::size_t field = 0; field < optim::needed_state_fields(engine.optimizer()); ++field)
-      tensors.push_back(stored_tensor(each.parameter, optim::state_name<Optimizer>(as_int(field)), type));
-  }
-  return tensors;
-}
+/// Returns the tensors of a whole model and, for each parameter, of states with these names. `type`: of their elements.
+[[nodiscard]] std::vector<StoredTensor> tensors_of(const std::vector<nn::LayerParameter>& of_model, const std::vector<std::string>& names,
+                                                   const char* type);
 
 /// Memory for copies of the parts of a state. A copy of the next state takes the same memory.
 using Copies = std::vector<std::vector<std::byte>>;
 
 /// Returns the parts of the state that a rank writes. On a CPU they are the engine's memory, unless `always_copies`; from a GPU they are
 /// copies. Copies lie in `copies`.
-template <class Engine>
-[[nodiscard]] std::vector<PartToWrite> own_parts(Engine& engine, Copies& copies, bool always_copies) {
-  using Optimizer = detail::OptimizerOf<Engine>;
+template <class C, class D, class T>
+[[nodiscard]] std::vector<PartToWrite> own_parts(const engine::TrainingState<C, D, T>& state, Copies& copies, bool always_copies) {
+  using E = Accumulated<T>;
   std::vector<PartToWrite> parts;
   std::size_t used = 0;
   const auto copy = [&](std::span<const std::byte> from) {
@@ -93,21 +84,19 @@ template <class Engine>
     to.assign(from.begin(), from.end());
     return std::span<const std::byte>{to};
   };
-  engine.for_each_owned([&]<class E>(const nn::Parameter& parameter, Index first, int field, std::span<E> values) {
-    const auto& device = engine.stage().device();
-    std::span<const std::byte> bytes = std::as_bytes(values);
-    if constexpr (!std::remove_cvref_t<decltype(device)>::uses_host_memory) {
-      const auto& read = on_host(device, std::span<const E>{values});
+  for (const engine::StatePart<E>& part : state.owned()) {
+    std::span<const std::byte> bytes = std::as_bytes(part.values);
+    if constexpr (!D::uses_host_memory) {
+      const auto& read = on_host(state.device(), std::span<const E>{part.values});
       bytes = copy(std::as_bytes(std::span{read}));
     } else if (always_copies) {
       bytes = copy(bytes);
     }
-    const StoredTensor tensor =
-        stored_tensor(parameter, field < 0 ? "" : optim::state_name<Optimizer>(field), detail::type_name<typename Engine::Gradient>);
-    for_each_block(parameter, first, as_index(values.size()), [&](const Block& block, Index at) {
+    const StoredTensor tensor = stored_tensor(*part.parameter, detail::name_of(state.names(), part.field), detail::type_name<E>);
+    for_each_block(*part.parameter, part.first, as_index(part.values.size()), [&](const Block& block, Index at) {
       parts.push_back({tensor, block, bytes.subspan(as_size(at) * sizeof(E), as_size(block.elements()) * sizeof(E))});
     });
-  });
+  }
   return parts;
 }
 
@@ -155,17 +144,16 @@ template <class D, class T>
 
 /// Reads the state that a rank keeps: parameters, masters and optimizer state. If it throws FileError, a part of the state may have been
 /// read.
-template <class Engine>
-void read_state(Engine& engine, const PieceReader& from) {
-  using Optimizer = detail::OptimizerOf<Engine>;
+template <class C, class D, class T>
+void read_state(const engine::TrainingState<C, D, T>& state, const PieceReader& from) {
+  using E = Accumulated<T>;
   const std::vector<StoredTensor>& tensors = from.manifest().tensors;
-  auto& stage = engine.stage();
-  std::vector<Destination> destinations = detail::destinations_of(stage, tensors);
-  engine.for_each_updated([&]<class E>(const nn::Parameter& parameter, Index first, int field, std::span<E> values) {
-    if (field < 0) return;
-    destinations.push_back(detail::destination<typename Engine::Gradient>(tensors, stage.device(), parameter, first,
-                                                                          optim::state_name<Optimizer>(field), values));
-  });
+  std::vector<Destination> destinations = detail::destinations_of(state.stage(), tensors);
+  for (const engine::StatePart<E>& part : state.updated()) {
+    if (part.field < 0) continue;
+    const std::string_view name = detail::name_of(state.names(), part.field);
+    destinations.push_back(detail::destination<E>(tensors, state.device(), *part.parameter, part.first, name, part.values));
+  }
   fill(from, destinations);
 }
 
@@ -174,9 +162,7 @@ void read_state(Engine& engine, const PieceReader& from) {
 template <class D, class T>
 void read_parameters(nn::StageParameters<D, T>& stage, const std::filesystem::path& path) {
   const PieceReader from{find_checkpoint(path)};
-  std::vector<StoredTensor> expected;
-  for (const nn::LayerParameter& each : stage.of_model())
-    if (!each.parameter.is_copy) expected.push_back(stored_tensor(each.parameter, "", detail::type_name<Accumulated<T>>));
+  const auto expected = tensors_of(stage.of_model(), {}, detail::type_name<Accumulated<T>>);
   check_tensors(from.manifest().tensors, expected, from.folder().string(), Needs::parameters);
   from.check_headers();
   fill(from, detail::destinations_of(stage, from.manifest().tensors));

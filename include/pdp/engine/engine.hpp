@@ -22,11 +22,11 @@
 #include <pdp/engine/in_flight.hpp>
 #include <pdp/engine/loss_check.hpp>
 #include <pdp/engine/message_tags.hpp>
-#include <pdp/engine/owned_range.hpp>
 #include <pdp/engine/program.hpp>
 #include <pdp/engine/row_count.hpp>
 #include <pdp/engine/step_trace.hpp>
 #include <pdp/engine/timeline.hpp>
+#include <pdp/engine/training_state.hpp>
 #include <pdp/engine/unit_memory.hpp>
 #include <pdp/engine/worker.hpp>
 #include <pdp/plan/common_memory.hpp>
@@ -99,47 +99,20 @@ class Engine {
   }
   [[nodiscard]] auto& stage() { return worker_.stage(); }
   [[nodiscard]] std::int64_t steps() const { return worker_.steps(); }
-  /// Calls visit(parameter, first, field, values) for the state of the training that this rank updates: elements of a parameter, from
-  /// number `first` on. `field`: -1 for the elements themselves, else the number of a value of the optimizer's state for each of them. The
-  /// values are in the device's memory.
-  template <class Visit>
-  void for_each_updated(Visit&& visit) {
-    averages_.check_unused("a checkpoint");
-    in_flight_.synchronise();
-    worker_.for_each_updated([&](const nn::Parameter& parameter, const auto& part, int field, std::span<Gradient> values) {
-      visit(parameter, part.first, field, values);
-    });
-  }
-  /// Does the same for the part of that state that this rank saves: over all ranks, each element once. Ranks that update the same elements
-  /// divide them evenly.
-  template <class Visit>
-  void for_each_owned(Visit&& visit) {
-    in_flight_.synchronise();
-    worker_.for_each_updated([&](const nn::Parameter& parameter, const auto& part, int field, std::span<Gradient> values) {
-      const auto [begin, end] = owned_range(groups_, plan_, part.unit, parameter, as_index(values.size()));
-      if (begin < end) visit(parameter, part.first + begin, field, values.subspan(as_size(begin), as_size(end - begin)));
-    });
-  }
   [[nodiscard]] const Optimizer& optimizer() const { return worker_.optimizer(); }
-  /// The number of steps, and what gradients have been before: whether they were finite, and their scale.
-  [[nodiscard]] StepHistory history() {
-    averages_.check_unused("a checkpoint");
-    in_flight_.synchronise();
-    return worker_.norm.history(worker_.device());
-  }
-  void set_history(std::int64_t steps, const StepHistory& history) {
-    in_flight_.synchronise();
-    worker_.set_steps(steps);
-    worker_.norm.set_history(worker_.device(), history);
+  /// Returns the state of the training, which checkpoints save and restore.
+  [[nodiscard]] TrainingState<C, D, T> state() {
+    auto& updates = worker_.updates();
+    return {plan_, groups_, in_flight_, averages_, worker_.stage(), updates.state(), updates.state_names(), worker_.norm, worker_.steps()};
   }
   /// Puts the averages of optim::Averaged in place of the parameters, or the parameters back. Every rank makes the first call.
   void use_averages() {
     in_flight_.synchronise();
     const bool are_known = worker_.norm.history(worker_.device()).skipped < steps();
     const AfterDevice after{groups_.world(), worker_.device()};
-    averages_.use(groups_, plan_, worker_, are_known);
+    averages_.use(groups_, plan_, worker_.stage(), are_known, [this](int unit) { worker_.put_averages(unit); });
   }
-  void use_parameters() { averages_.leave(worker_); }
+  void use_parameters() { averages_.leave(worker_.stage()); }
   /// Returns the maximum number of rows of one evaluation.
   [[nodiscard]] Index evaluation_rows() const { return worker_.micro_rows(); }
   /// Turns tracing of steps on or off. All ranks make this call. A traced step records the times of its instructions. It begins with a
@@ -290,7 +263,7 @@ class Engine {
   StepClock clock_;
   StepTrace trace_;
   GraphCache<C, D> graphs_;
-  Averages<Worker> averages_;
+  Averages<D, T> averages_;
   // Work in flight comes last, so that it is destroyed before the memory that it borrows.
   Executor<C, Worker, Reduced> executor_;
   InFlight<C, D> in_flight_;

@@ -7,6 +7,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/cpu.hpp>
+#include <pdp/engine/averages.hpp>
 #include <pdp/engine/boundary_memory.hpp>
 #include <pdp/engine/call_memory.hpp>
 #include <pdp/engine/check_parameters.hpp>
@@ -14,9 +15,11 @@
 #include <pdp/engine/gradient_norm.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/engine/loss_check.hpp>
+#include <pdp/engine/optimizer_state.hpp>
 #include <pdp/engine/row_count.hpp>
 #include <pdp/engine/slice_sums.hpp>
 #include <pdp/engine/timeline.hpp>
+#include <pdp/engine/training_state.hpp>
 #include <pdp/engine/unit_memory.hpp>
 #include <pdp/nn/parameter_memory.hpp>
 #include <pdp/nn/stage_parameters.hpp>
@@ -40,11 +43,14 @@ extern template class StageParameters<cpu::Cpu, double>;
 
 namespace pdp::engine {
 
+extern template class Averages<cpu::Cpu, float>;
 extern template class BoundaryMemory<cpu::Cpu, float>;
 extern template class GradientNorm<cpu::Cpu, float>;
 extern template class SliceSums<cpu::Cpu, float>;
 extern template class Groups<comm::Any>;
+extern template class OptimizerState<cpu::Cpu, float>;
 extern template class RowCount<comm::Any>;
+extern template class TrainingState<comm::Any, cpu::Cpu, float>;
 extern template class CallMemory<comm::Any, cpu::Cpu, float>;
 extern template class UnitMemory<comm::Any, cpu::Cpu, float>;
 extern template void check_parameters(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const plan::Plan&);

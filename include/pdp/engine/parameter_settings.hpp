@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,8 +16,18 @@ namespace pdp::engine {
 /// Returns the settings of one parameter.
 [[nodiscard]] optim::ParameterSettings settings_of(std::span<const optim::ParameterGroup> groups, const nn::Parameter& parameter);
 
+/// Returns a function that says whether a parameter has no gradient that counts: it is frozen, or a buffer. Borrows the groups.
+[[nodiscard]] std::function<bool(const nn::Parameter&)> frozen_by(std::span<const optim::ParameterGroup> groups);
+
 /// Throws ConfigError if a group has no predicate, has a factor that is negative or not finite, or chooses none of the model's parameters.
 void check_groups(std::span<const optim::ParameterGroup> groups, const std::vector<nn::LayerParameter>& of_model);
+
+/// Returns the groups, after check_groups().
+[[nodiscard]] inline std::span<const optim::ParameterGroup> checked_groups(std::span<const optim::ParameterGroup> groups,
+                                                                           const std::vector<nn::LayerParameter>& of_model) {
+  check_groups(groups, of_model);
+  return groups;
+}
 
 /// Returns the settings of all parameters as numbers, which ranks compare. Throws ConfigError as check_groups() does.
 [[nodiscard]] std::vector<std::int64_t> numbers_of(std::span<const optim::ParameterGroup> groups,
@@ -31,13 +42,13 @@ template <optim::Optimizer O>
     return {};
 }
 
-/// Returns the rule by which an optimizer updates parameters with these settings.
+/// Returns the rule by which an optimizer updates parameters with these settings: the optimizer itself if it has no groups.
 template <optim::Optimizer O>
-[[nodiscard]] optim::RuleOf<O> rule_with(const O& optimizer, [[maybe_unused]] const optim::ParameterSettings& settings) {
+[[nodiscard]] decltype(auto) rule_with(const O& optimizer, [[maybe_unused]] const optim::ParameterSettings& settings) {
   if constexpr (optim::has_groups<O>)
     return optim::scaled<optim::RuleOf<O>>(optimizer, settings);
   else
-    return optimizer;
+    return (optimizer);
 }
 
 }  // namespace pdp::engine

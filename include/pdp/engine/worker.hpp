@@ -16,6 +16,7 @@
 #include <pdp/engine/boundary_memory.hpp>
 #include <pdp/engine/gradient_norm.hpp>
 #include <pdp/engine/instances.hpp>
+#include <pdp/engine/parameter_settings.hpp>
 #include <pdp/engine/predicted_output.hpp>
 #include <pdp/engine/row_count.hpp>
 #include <pdp/engine/row_loss.hpp>
@@ -71,6 +72,7 @@ class Worker {
   [[nodiscard]] const D& device() const { return stage_.device(); }
   [[nodiscard]] Index micro_rows() const { return micro_rows_; }
   [[nodiscard]] bool may_ignore_rows() const { return loss_.may_ignore_rows(); }
+  [[nodiscard]] std::int64_t& steps() { return steps_; }
   [[nodiscard]] std::int64_t steps() const { return steps_; }
 
   /// Throws ShapeError if a batch does not fit, TokenError if a token is none of the model's, and LabelError if a target is none of the
@@ -162,20 +164,10 @@ class Worker {
     }
   }
 
-  /// Calls visit(parameter, part, field, values) for what apply() updates on this rank (see StageParameters::SlicePart). `field`: -1 for
-  /// the elements themselves, else the number of a value of the optimizer's state for each of them. The values are in the device's memory.
-  template <class Visit>
-  void for_each_updated(Visit&& visit) {
-    const std::size_t fields = optim::needed_state_fields(optimizer());
-    stage_.for_each_slice_part([&](const nn::Parameter& parameter, const typename Stage::SlicePart& part) {
-      visit(parameter, part, -1, stage_.own_masters(part.unit).subspan(as_size(part.at), as_size(part.elements)));
-      for (std::size_t field = 0; field < fields; ++field)
-        visit(parameter, part, as_int(field), updates_.values(part.unit, field, part.at, part.elements));
-    });
-  }
   [[nodiscard]] const Optimizer& optimizer() const { return updates_.optimizer(); }
-  [[nodiscard]] auto frozen() const { return updates_.frozen(); }
-  void set_steps(std::int64_t steps) { steps_ = steps; }
+  [[nodiscard]] UnitUpdates<Optimizer, D, T>& updates() { return updates_; }
+  /// Returns a function that says whether a parameter has no gradient that counts (see frozen_by).
+  [[nodiscard]] auto frozen() const { return frozen_by(groups_of(optimizer())); }
 
   /// Executes `count` instructions, the first of which is `i`. Their rows may be computed together (see plan::joined). Calls between()
   /// after each product.
@@ -282,7 +274,7 @@ class Worker {
   }
 
   Stage stage_;
-  UnitUpdates<Optimizer, Stage> updates_;
+  UnitUpdates<Optimizer, D, T> updates_;
   Limits limits_;
   Index micro_rows_;  // of a full micro-batch
   DeviceMemory<D, StepNumbers> numbers_;

@@ -28,6 +28,15 @@ struct LayerParameter {
   int layer = 0;
 };
 
+/// The elements of a parameter that lie in a rank's slice of a unit. Borrows the parameter.
+struct SlicePart {
+  const Parameter* parameter = nullptr;
+  int unit = 0;
+  Index first = 0;  // number of the first one in the parameter
+  Index at = 0;     // and in the slice
+  Index elements = 0;
+};
+
 /// Returns the parameters of a model, in the order of its layers, including the copy in a tied layer. `at`: the path of the model, if it is
 /// a part of a larger one.
 template <Block Model>
@@ -130,16 +139,9 @@ class StageParameters {
       if constexpr (has_masters) visit_in(unit.own_masters, begin, end);
     });
   }
-  /// The elements of a parameter that lie in this rank's slice of a unit.
-  struct SlicePart {
-    int unit = 0;
-    Index first = 0;  // number of the first one in the parameter
-    Index at = 0;     // and in the slice
-    Index elements = 0;
-  };
-  /// Calls visit(parameter, part) for each parameter of which this rank's slices have elements, in the order of the model.
-  template <class Visit>
-  void for_each_slice_part(Visit&& visit) const {
+  /// Returns the parts of parameters in this rank's slices, in the order of the model.
+  [[nodiscard]] std::vector<SlicePart> slice_parts() const {
+    std::vector<SlicePart> parts;
     for (const LayerParameter& each : parameters_) {
       const Place place = places_[as_size(each.layer)];
       if (place.unit < 0) continue;
@@ -147,8 +149,9 @@ class StageParameters {
       const Index offset = place.offset + each.parameter.offset;  // in the unit
       const Index first = std::max(offset, layout.begin()),
                   last = std::min(offset + each.parameter.elements(), layout.begin() + layout.slice);
-      if (first < last) visit(each.parameter, SlicePart{place.unit, first - offset, first - layout.begin(), last - first});
+      if (first < last) parts.push_back({&each.parameter, place.unit, first - offset, first - layout.begin(), last - first});
     }
+    return parts;
   }
   /// Calls visit(parameter, layer, gradient, own) for each parameter of a unit, the last layer first. `gradient` is the whole gradient,
   /// valid while the whole unit is in memory; `own` is the part of it in this rank's slice. Visits nothing if the unit has no gradients.

@@ -4,11 +4,13 @@
 #include <vector>
 
 #include <pdp/checkpoint/parameters.hpp>
+#include <pdp/checkpoint/save.hpp>
 #include <pdp/comm/any.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/nn/stage_parameters.hpp>
 #include <pdp/train/agreement.hpp>
+#include <pdp/train/saver.hpp>
 
 /// The template instances that src/core compiles, as in pdp/engine/instances.hpp.
 #ifdef PDP_SEPARATE_CORE
@@ -16,11 +18,13 @@
 namespace pdp {
 
 extern template void Agreement::check(comm::Any&, const cpu::Cpu&) const;
+extern template class Saver<comm::Any, cpu::Cpu, float>;
 
 }  // namespace pdp
 
 namespace pdp::checkpoint {
 
+extern template class Save<comm::Any, cpu::Cpu, float>;
 extern template void import_parameters(nn::StageParameters<cpu::Cpu, float>&, const std::vector<Tensor>&, std::string_view);
 
 }  // namespace pdp::checkpoint

@@ -21,6 +21,7 @@
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/engine/loss_check.hpp>
+#include <pdp/engine/training_state.hpp>
 #include <pdp/launch/stop_requests.hpp>
 #include <pdp/plan/gradient_policy.hpp>
 #include <pdp/train/agreement.hpp>
@@ -75,13 +76,13 @@ void check(const CheckpointOptions& options);
 /// Returns the options as numbers, which the ranks compare.
 [[nodiscard]] std::vector<std::int64_t> numbers_of(const CheckpointOptions& options);
 
-/// Saves and loads the checkpoints of a trainer. Borrows the world and the engine. All members are for every rank.
-template <comm::Communicator C, class Engine>
+/// Saves and loads the checkpoints of a trainer. Borrows the world and the engine of the state. All members are for every rank.
+template <comm::Communicator C, class D, class T>
 class Saver {
-  using Save = checkpoint::Save<C, checkpoint::DeviceOf<Engine>>;
+  using Save = checkpoint::Save<C, D, T>;
 
  public:
-  Saver(C& world, Engine& engine) : world_{world}, engine_{engine} {}
+  Saver(C& world, engine::TrainingState<C, D, T> state) : world_{world}, state_{std::move(state)} {}
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
@@ -125,7 +126,7 @@ class Saver {
   /// Loads a checkpoint, or the newest one in a folder, and sets `at` to its position, and values() to those that were saved with it.
   /// Returns values().
   const checkpoint::Values& load(const std::filesystem::path& path, checkpoint::Position& at) {
-    checkpoint::Loaded loaded = checkpoint::load_state(world_, engine_, path);
+    checkpoint::Loaded loaded = checkpoint::load_state(world_, state_, path);
     at = loaded.position;
     values_ = std::move(loaded.values);
     saved_ = at.step;
@@ -152,14 +153,14 @@ class Saver {
       return finish_save();
     }
     const auto lock = take(folder);
-    return Save{world_, engine_, {.lock = lock.get(), .position = at, .values = values_}, copies_}.finish();
+    return Save{world_, state_, {.lock = lock.get(), .position = at, .values = values_}, copies_}.finish();
   }
 
   /// Saves a checkpoint if one is due after this step. `of_epoch`: the steps of an epoch. After its last step, after_epoch() does that.
   /// `totals`: of the step.
   void after_step(const checkpoint::Position& at, Index of_epoch, const engine::Totals& totals) {
     if (save_ && totals.saves == 0 && save_->advance()) save_.reset();
-    is_due_ = is_due_ || (is_on() && options_.every_steps > 0 && engine_.steps() % options_.every_steps == 0);
+    is_due_ = is_due_ || (is_on() && options_.every_steps > 0 && state_.steps() % options_.every_steps == 0);
     if (is_due_ && at.batch < of_epoch) save_here(at);
   }
   void after_epoch(const checkpoint::Position& at) {
@@ -187,11 +188,11 @@ class Saver {
         is_on() ? text(", with a checkpoint in ", options_.directory.string(), "; start the program again to continue") : "";
     if (stop_ != nullptr) stop_->agreed();
     engine::meet_before_throwing(world_);
-    throw Stopped{text("stopped on request after step ", engine_.steps(), where)};
+    throw Stopped{text("stopped on request after step ", state_.steps(), where)};
   }
 
  private:
-  [[nodiscard]] const auto& device() { return engine_.stage().device(); }
+  [[nodiscard]] const auto& device() { return state_.device(); }
 
   /// Returns the right to write to a folder on rank 0, and null on the others.
   [[nodiscard]] std::unique_ptr<checkpoint::FolderLock> take(const std::filesystem::path& folder) {
@@ -204,9 +205,9 @@ class Saver {
   void start_save(const checkpoint::Position& at, checkpoint::Writing writing) {
     using Options = checkpoint::SaveOptions;
     save_ = std::make_unique<Save>(
-        world_, engine_, Options{.lock = lock_.get(), .position = at, .values = values_, .keep = options_.keep, .writing = writing},
+        world_, state_, Options{.lock = lock_.get(), .position = at, .values = values_, .keep = options_.keep, .writing = writing},
         copies_);
-    saved_ = engine_.steps();
+    saved_ = state_.steps();
     is_due_ = false;
   }
   /// Completes the checkpoint that is being written, if there is one. Returns its path.
@@ -217,18 +218,18 @@ class Saver {
   /// Saves a checkpoint. It is complete when this returns, unless the options say asynchronous.
   void save_here(const checkpoint::Position& at) {
     finish_save();
-    if (needs_finite_) engine::check_finite_parameters(world_, engine_.stage(), engine_.steps());
+    if (needs_finite_) engine::check_finite_parameters(world_, state_.stage(), state_.steps());
     start_save(at, options_.asynchronous ? checkpoint::Writing::in_background : checkpoint::Writing::now);
     if (!options_.asynchronous) finish_save();
   }
   /// Does the same, unless there is a checkpoint of this step, and waits until it is complete.
   void save_now(const checkpoint::Position& at) {
-    if (saved_ != engine_.steps()) save_here(at);
+    if (saved_ != state_.steps()) save_here(at);
     finish_save();
   }
 
   C& world_;
-  Engine& engine_;
+  engine::TrainingState<C, D, T> state_;
   CheckpointOptions options_{};
   std::unique_ptr<checkpoint::FolderLock> lock_;  // on rank 0, during a fit()
   const StopRequests* stop_ = nullptr;            // of that fit()

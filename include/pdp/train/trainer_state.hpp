@@ -40,7 +40,7 @@ struct TrainerState {
       decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
   using World = engine::World<C, D>;
   using Engine = engine::Engine<typename World::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
-  using Checkpoints = Saver<typename World::Comm, Engine>;
+  using Checkpoints = Saver<typename World::Comm, D, typename Engine::T>;
   using T = typename Engine::Output;
   using Sample = typename Engine::Sample;
   using Samples = typename Converted<Sample>::Given;
@@ -127,7 +127,7 @@ struct TrainerState {
   bool stops = false;   // this rank asks to stop after the next step
   bool ends = false;    // a callback of this rank, or the limit of steps, ends fit() after the next step
   TrainingPosition position{options};
-  Checkpoints saver{*world, engine};
+  Checkpoints saver{*world, engine.state()};
 
  private:
   [[nodiscard]] plan::Plan plan_on(const D& device) {

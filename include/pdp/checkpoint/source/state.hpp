@@ -21,6 +21,7 @@
 #include <pdp/core/error.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
+#include <pdp/nn/stage_parameters.hpp>
 
 namespace pdp::checkpoint {
 
@@ -132,6 +133,17 @@ PDP_INLINE void fill(const PieceReader& from, const std::vector<Destination>& de
     for (const Destination* each : all)
       if (each->end) each->end();
   }
+}
+
+PDP_INLINE std::vector<StoredTensor> tensors_of(const std::vector<nn::LayerParameter>& of_model, const std::vector<std::string>& names,
+                                                const char* type) {
+  std::vector<StoredTensor> tensors;
+  for (const nn::LayerParameter& each : of_model) {
+    if (each.parameter.is_copy) continue;
+    tensors.push_back(stored_tensor(each.parameter, "", type));
+    for (const std::string& name : names) tensors.push_back(stored_tensor(each.parameter, name, type));
+  }
+  return tensors;
 }
 
 }  // namespace pdp::checkpoint

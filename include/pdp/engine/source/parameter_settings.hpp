@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,10 @@ PDP_INLINE optim::ParameterSettings settings_of(std::span<const optim::Parameter
     settings.is_frozen = settings.is_frozen || group.is_frozen;
   }
   return settings;
+}
+
+PDP_INLINE std::function<bool(const nn::Parameter&)> frozen_by(std::span<const optim::ParameterGroup> groups) {
+  return [groups](const nn::Parameter& parameter) { return parameter.is_buffer || settings_of(groups, parameter).is_frozen; };
 }
 
 PDP_INLINE void check_groups(std::span<const optim::ParameterGroup> groups, const std::vector<nn::LayerParameter>& of_model) {
