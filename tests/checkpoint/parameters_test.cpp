@@ -27,7 +27,7 @@ constexpr nn::Sequential digits{nn::Linear{784, 64}, nn::Relu{}, nn::Linear{64, 
 
 template <class Model>
 auto stage(const Model& model, const Shape& input, const std::vector<nn::Run>& runs, std::uint64_t seed = 1) {
-  return nn::Stage<Model, pdp::cpu::Cpu, float>{model, input, runs, seed};
+  return nn::Stage<nn::LeafTypes<Model>, pdp::cpu::Cpu, float>{model, input, runs, seed};
 }
 auto digits_stage(std::uint64_t seed = 1) { return stage(digits, Shape{784}, {{0, 3}}, seed); }
 

@@ -25,7 +25,7 @@ checkpoint::Tensor weight(const char* name, std::vector<Index> shape) { return {
 TEST_CASE("perceptron_widths finds the widths whatever the order of the tensors", "[checkpoint]") {
   const std::vector<Index> widths{5, 4, 3, 2};
   const nn::MultilayerPerceptron model{widths};
-  nn::Stage<nn::MultilayerPerceptron<>, pdp::cpu::Cpu, float> stage{model, pdp::Shape{5}, {{0, 5}}, 1};
+  nn::Stage<nn::LeafTypes<nn::MultilayerPerceptron<>>, pdp::cpu::Cpu, float> stage{model, pdp::Shape{5}, {{0, 5}}, 1};
   Tensors tensors = checkpoint::export_parameters(stage);
   CHECK(checkpoint::perceptron_widths(tensors, "a file") == widths);
   std::reverse(tensors.begin(), tensors.end());

@@ -14,4 +14,4 @@ struct Forgetful : pdp::comm::Self {
   Work send_async(std::span<const float> values, int peer, int tag) = delete;
 };
 
-using Engine = pdp::engine::Engine<Forgetful, pdp::nn::Linear, pdp::loss::CrossEntropy, pdp::optim::Adam>;
+using Engine = pdp::engine::Engine<Forgetful, pdp::nn::LeafTypes<pdp::nn::Linear>, pdp::loss::CrossEntropy, pdp::optim::Adam>;

@@ -11,4 +11,4 @@ struct Forgetful : pdp::comm::Self {
   [[nodiscard]] Forgetful split(int color, int key) { return Self::split(color, key); }
 };
 
-using Engine = pdp::engine::Engine<Forgetful, pdp::nn::Linear, pdp::loss::CrossEntropy, pdp::optim::Adam>;
+using Engine = pdp::engine::Engine<Forgetful, pdp::nn::LeafTypes<pdp::nn::Linear>, pdp::loss::CrossEntropy, pdp::optim::Adam>;

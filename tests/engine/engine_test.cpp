@@ -20,7 +20,7 @@ using pdp::Index;
 namespace {
 
 using Task = decltype(tasks::classifier);
-using ClassifierEngine = Engine<comm::Thread, decltype(Task::model), decltype(Task::loss), decltype(Task::optimizer)>;
+using ClassifierEngine = Engine<comm::Thread, pdp::nn::LeafTypes<decltype(Task::model)>, decltype(Task::loss), decltype(Task::optimizer)>;
 
 template <Strategy S>
 struct Made {

@@ -278,7 +278,8 @@ TEST_CASE("Trainer rejects an invalid clip_norm, and Engine a clip_norm for a pl
   ranks<comm::Thread>(1, [&](comm::Thread& world) {
     const auto& small = tasks::classifier;
     const auto plan = Single{}.plan(nn::outline(small.model, pdp::Shape{8}), {});
-    using Engine = Engine<comm::Thread, std::remove_const_t<decltype(small.model)>, pdp::loss::CrossEntropy, pdp::optim::Sgd>;
+    using Engine =
+        Engine<comm::Thread, pdp::nn::LeafTypes<std::remove_const_t<decltype(small.model)>>, pdp::loss::CrossEntropy, pdp::optim::Sgd>;
     CHECK_THROWS_WITH(
         (Engine{world, plan, small.model, pdp::Shape{8}, small.loss, small.optimizer, {.rows = 4}, GradientPolicy{.clip_norm = 1}}),
         Contains("needs its norm, which the plan does not compute; make the plan with plan_for(policy, plan)"));

@@ -50,7 +50,7 @@ constexpr nn::BatchNorm norm{.channels = 4};
 /// computes in a step. The running statistics of a BatchNorm are not the initial ones, and a frozen one computes with them.
 template <class Model>
 std::pair<std::vector<double>, std::vector<double>> gradients(const Model& model, Index rows) {
-  nn::Stage<Model, Cpu, double> stage{model, Shape{4}, {{0, static_cast<int>(nn::leaves(model))}}, /*seed*/ 7};
+  nn::Stage<nn::LeafTypes<Model>, Cpu, double> stage{model, Shape{4}, {{0, static_cast<int>(nn::leaves(model))}}, /*seed*/ 7};
   gradient_check::Batch<Model> batch{stage, rows};
   batch.train();
   std::vector<double> expected;

@@ -115,7 +115,7 @@ void check_layer(const L& layer, Index width, Index rows) {
 template <pdp::nn::Block Model>
 class Batch {
  public:
-  using Stage = pdp::nn::Stage<Model, Cpu, double>;
+  using Stage = pdp::nn::Stage<pdp::nn::LeafTypes<Model>, Cpu, double>;
 
   Batch(Stage& stage, Index rows) : stage_{stage}, layers_{stage.outline().size()}, slot_{layers_} {
     const pdp::nn::Outline& outline = stage.outline();
@@ -177,7 +177,7 @@ template <pdp::nn::Block Model>
 void check_model(const Model& model, const pdp::Shape& input, Index rows) {
   INFO("a model in a stage, " << rows << " rows");
   const int layers = static_cast<int>(pdp::nn::leaves(model));
-  pdp::nn::Stage<Model, Cpu, double> stage{model, input, {{0, layers}}, /*seed*/ 7};
+  pdp::nn::Stage<pdp::nn::LeafTypes<Model>, Cpu, double> stage{model, input, {{0, layers}}, /*seed*/ 7};
   Batch<Model> batch{stage, rows};
 
   std::vector<double> expected;

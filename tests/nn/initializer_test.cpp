@@ -32,7 +32,7 @@ namespace {
 template <class T = float, class Model>
 std::map<std::string, std::vector<T>> initial_values(const Model& model, Index width, const std::vector<nn::Run>& units,
                                                      std::uint64_t seed) {
-  nn::Stage<Model, Cpu, T> stage{model, Shape{width}, units, seed};
+  nn::Stage<nn::LeafTypes<Model>, Cpu, T> stage{model, Shape{width}, units, seed};
   std::map<std::string, std::vector<T>> found;
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<T> values) {
     std::vector<T> in_file(values.size());

@@ -16,7 +16,7 @@ namespace {
 /// Returns the name and the initial values of each parameter.
 template <class Model>
 std::vector<std::pair<std::string, std::vector<float>>> parameters(const Model& model) {
-  nn::Stage<Model, pdp::cpu::Cpu, float> stage{model, Shape{5}, {{0, static_cast<int>(nn::leaves(model))}}, /*seed*/ 3};
+  nn::Stage<nn::LeafTypes<Model>, pdp::cpu::Cpu, float> stage{model, Shape{5}, {{0, static_cast<int>(nn::leaves(model))}}, /*seed*/ 3};
   std::vector<std::pair<std::string, std::vector<float>>> found;
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
     found.emplace_back(parameter.full_name(), std::vector<float>{values.begin(), values.end()});

@@ -29,7 +29,7 @@ TEST_CASE("The gradients of a Repeat equal central differences for depths known 
 
 TEST_CASE("Repeat numbers its copies and gives each its own parameters", "[nn]") {
   Sequential model{Linear{3, 4}, Repeat{3, Sequential{Tanh{}, Linear{.in = 4, .out = 4, .bias = false}}}};
-  nn::Stage<decltype(model), pdp::cpu::Cpu, float> stage{model, Shape{3}, {{0, 7}}, /*seed*/ 1};
+  nn::Stage<nn::LeafTypes<decltype(model)>, pdp::cpu::Cpu, float> stage{model, Shape{3}, {{0, 7}}, /*seed*/ 1};
   std::vector<std::string> names;
   std::vector<std::vector<float>> values;
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<float> numbers) {

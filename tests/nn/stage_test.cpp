@@ -35,7 +35,7 @@ auto some_model() {
   return Sequential{Flatten{}, Linear{6, 5}, Tanh{}, Repeat{2, Residual{Sequential{Linear{5, 3}, Linear{3, 5}}}}, Linear{5, 2}};
 }
 using Model = decltype(some_model());
-using Stage = nn::Stage<Model, Cpu, double>;
+using Stage = nn::Stage<nn::LeafTypes<Model>, Cpu, double>;
 using Units = std::vector<nn::Run>;
 
 Stage make_stage(const Units& units) { return Stage{some_model(), Shape{2, 3}, units, /*seed*/ 1}; }
@@ -203,7 +203,8 @@ TEST_CASE("Stage keeps two batches in flight apart and adds up their gradients",
 }
 
 TEST_CASE("Stage::backward_input skips gradients that no parameter needs", "[nn]") {
-  nn::Stage<Sequential<Tanh, Linear, Tanh>, Cpu, double> stage{Sequential{Tanh{}, Linear{4, 3}, Tanh{}}, Shape{4}, {{0, 3}}, 1};
+  nn::Stage<nn::LeafTypes<Sequential<Tanh, Linear, Tanh>>, Cpu, double> stage{
+      Sequential{Tanh{}, Linear{4, 3}, Tanh{}}, Shape{4}, {{0, 3}}, 1};
   nn::Slot<double> slot{3};
   slot.rows = 2;
   auto activations = support::normal<double>(2 * (4 + 4 + 3 + 3), 1);

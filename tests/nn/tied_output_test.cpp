@@ -63,7 +63,7 @@ TEST_CASE("TiedOutput has the name and the initial values of the embedding's par
   CHECK(outline.is_tied(0));
   CHECK(outline.is_tied(3));
   CHECK_FALSE(outline.is_tied(1));
-  nn::Stage<std::remove_const_t<decltype(model)>, pdp::cpu::Cpu, float> stage{model, Shape{2}, {{0, 2}, {2, 4}}, /*seed*/ 3};
+  nn::Stage<nn::LeafTypes<std::remove_const_t<decltype(model)>>, pdp::cpu::Cpu, float> stage{model, Shape{2}, {{0, 2}, {2, 4}}, /*seed*/ 3};
   std::vector<std::vector<float>> tables;
   stage.for_each_parameter([&](const nn::Parameter& parameter, std::span<float> values) {
     if (parameter.full_name() == "0.0.weight") tables.emplace_back(values.begin(), values.end());

@@ -105,7 +105,8 @@ std::vector<float> data_parallel(int workers, int steps) {
 
 /// Returns parameters in the order of data_parallel().
 std::vector<float> in_file_order(const std::vector<float>& values) {
-  pdp::nn::Stage<decltype(model()), pdp::cpu::Cpu, float> stage{model(), pdp::Shape{inputs}, {{.first = 0, .last = 3}}, 0};
+  pdp::nn::Stage<pdp::nn::LeafTypes<decltype(model())>, pdp::cpu::Cpu, float> stage{
+      model(), pdp::Shape{inputs}, {{.first = 0, .last = 3}}, 0};
   std::ranges::copy(values, stage.values().begin());
   std::vector<float> all;
   for (const auto& tensor : pdp::checkpoint::export_parameters(stage)) all.insert(all.end(), tensor.values.begin(), tensor.values.end());

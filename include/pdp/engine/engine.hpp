@@ -34,13 +34,13 @@
 namespace pdp::engine {
 
 /// Executes a plan, independent of the strategy that made it. The constructor allocates all memory that the plan needs, so a step allocates
-/// none for tensors. Borrows the communicator.
-template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P = Float32, class D = cpu::Cpu>
+/// none for tensors. Borrows the communicator. `Types`: those of the model's layers (see nn::Stage).
+template <comm::Communicator C, class Types, class Loss, optim::Optimizer Optimizer, SupportedPrecision P = Float32, class D = cpu::Cpu>
 class Engine {
   static_assert(comm::Alone<C> || D::uses_host_memory != comm::HasDeviceBuffers<C>,
                 "pdp: the device and the communicator use different kinds of memory: cuda::Device goes with comm::Nccl, "
                 "comm::CudaThread or comm::Self, and cpu::Cpu with all others");
-  using Worker = engine::Worker<Model, Loss, Optimizer, P, D>;  // everything that does not depend on the communicator
+  using Worker = engine::Worker<Types, Loss, Optimizer, P, D>;  // everything that does not depend on the communicator
 
  public:
   using T = typename P::compute;
@@ -54,6 +54,7 @@ class Engine {
 
   /// Every rank of the world makes this call. Throws PlanError if the policy needs the norm of the gradient and the plan does not take it
   /// (see plan_for).
+  template <nn::Block Model>
   Engine(C& world, plan::Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
          const plan::GradientPolicy& policy = {}, D device = {})
       : plan_{(engine::check_device(world, device), adapted(world, std::move(plan), world.rank()))},
@@ -269,5 +270,7 @@ class Engine {
   InFlight<C, D> in_flight_;
   LossCheck<C, Worker> loss_check_;
 };
+template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, class... More>
+Engine(C&, plan::Plan, const Model&, const Shape&, Loss, Optimizer, Limits, More...) -> Engine<C, nn::LeafTypes<Model>, Loss, Optimizer>;
 
 }  // namespace pdp::engine

@@ -31,28 +31,28 @@
 namespace pdp::engine {
 
 /// The computation of a rank's plan, without communication: layers, losses and updates. The constructor allocates all memory that the plan
-/// needs.
-template <nn::Block Model, class Loss, optim::Optimizer Optimizer, SupportedPrecision P, class D>
+/// needs. `Types`: those of the model's layers (see nn::Stage).
+template <class Types, class Loss, optim::Optimizer Optimizer, SupportedPrecision P, class D>
 class Worker {
  public:
   using T = typename P::compute;
   using Gradient = Accumulated<T>;    // of parameters; also the type of masters and of the optimizer state
   using Output = typename P::master;  // of a prediction
-  using Sample = nn::SampleOf<Model, Output>;
+  using Sample = nn::SampleOfLayers<Types, Output>;
   using Target = loss::TargetOf<Loss, D, T>;
   using StepBatch = Batch<Sample, Target>;
   using Slot = nn::Slot<T>;
-  using Stage = nn::Stage<Model, D, T>;
-  static constexpr bool pauses = nn::any_pauses<nn::LeafTypes<Model>>;
-  static constexpr bool sums_over_batch = nn::any_sums_over_batch<nn::LeafTypes<Model>>;
-  static constexpr bool numbers_rows =
-      sums_over_batch || nn::any_uses_row_numbers<nn::LeafTypes<Model>> || RowLoss<Loss, T, D>::numbers_rows;
+  using Stage = nn::Stage<Types, D, T>;
+  static constexpr bool pauses = nn::any_pauses<Types>;
+  static constexpr bool sums_over_batch = nn::any_sums_over_batch<Types>;
+  static constexpr bool numbers_rows = sums_over_batch || nn::any_uses_row_numbers<Types> || RowLoss<Loss, T, D>::numbers_rows;
   static_assert(
       Device<D, T>,
       "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
   /// `lent`, `lent_scratch`: memory that another object owns; empty if there is none.
+  template <nn::Block Model>
   Worker(const plan::Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device,
          const nn::Lent<T>& lent, const std::vector<std::span<Gradient>>& lent_scratch)
       : stage_{model, input, plan::runs(plan, nn::outline(model, input)), limits.seed, device, lent},
@@ -103,7 +103,7 @@ class Worker {
     bind(batch, step.first_row);
   }
   /// Returns the rows of the current step or evaluation, in memory that the device reads. Valid as long as the caller's batch.
-  [[nodiscard]] const Batch<nn::SampleOf<Model, T>, Target>& batch() const { return batch_; }
+  [[nodiscard]] const Batch<nn::SampleOfLayers<Types, T>, Target>& batch() const { return batch_; }
   /// Returns the addresses in device memory of the current inputs and targets.
   [[nodiscard]] std::pair<const void*, const void*> where() const { return {batch_.x.data, batch_.targets.data()}; }
   /// Sets the numbers of rows on all ranks, by which the loss and the changes of buffers are divided.
@@ -242,7 +242,7 @@ class Worker {
 
   void check_samples(Matrix<const Sample> x, Index limit, bool on_host) const {
     check_batch(x.rows, x.cols, limit, stage_.outline().width(0));
-    if constexpr (nn::detail::first_takes_tokens<nn::LeafTypes<Model>>)
+    if constexpr (nn::detail::first_takes_tokens<Types>)
       if (on_host) stage_.check_tokens(x);
   }
 
@@ -280,12 +280,12 @@ class Worker {
   DeviceMemory<D, StepNumbers> numbers_;
   RowLoss<Loss, T, D> loss_;
   BoundaryMemory<D, T> boundaries_;
-  BatchInput<Sample, nn::SampleOf<Model, T>, Target, D> input_;
+  BatchInput<Sample, nn::SampleOfLayers<Types, T>, Target, D> input_;
   PredictedOutput<Output, T, D> output_;
   SliceSums<D, T> sums_;
   std::int64_t steps_ = 0;
   bool training_ = false;
-  Batch<nn::SampleOf<Model, T>, Target> batch_;  // in memory that the device reads
+  Batch<nn::SampleOfLayers<Types, T>, Target> batch_;  // in memory that the device reads
 };
 
 }  // namespace pdp::engine

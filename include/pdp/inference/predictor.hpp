@@ -49,7 +49,7 @@ class Predictor {
   using Workspace = engine::BoundaryMemory<cpu::Cpu, T>;
 
  public:
-  using Stage = nn::Stage<Model, cpu::Cpu, T>;
+  using Stage = nn::Stage<nn::LeafTypes<Model>, cpu::Cpu, T>;
   using Sample = nn::SampleOf<Model, T>;                           // element type of a sample
   using Samples = typename pdp::detail::Converted<Sample>::Given;  // a NumberView, or for a model of tokens a span of std::int32_t
 

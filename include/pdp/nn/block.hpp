@@ -110,9 +110,13 @@ template <class First, class... More>
 constexpr bool first_takes_tokens<TypeList<First, More...>> = takes_tokens<First>;
 }  // namespace detail
 
+/// The element type of the samples of a model with layers of these types (see LeafTypes), if it computes in T.
+template <class Types, class T>
+using SampleOfLayers = std::conditional_t<detail::first_takes_tokens<Types>, std::int32_t, T>;
+
 /// The element type of a model's samples, if the model computes in T.
 template <class Model, class T>
-using SampleOf = std::conditional_t<detail::first_takes_tokens<LeafTypes<std::remove_const_t<Model>>>, std::int32_t, T>;
+using SampleOf = SampleOfLayers<LeafTypes<std::remove_const_t<Model>>, T>;
 
 /// Whether a layer is an exchange of tensor parallelism (see nn/exchange.hpp).
 template <class L>
@@ -158,24 +162,32 @@ struct Flow {
 // Not constexpr on purpose: constant evaluation stops at the call, and the compiler shows this name, the layer, and the one before it.
 [[noreturn]] void only_the_first_layer_of_a_model_can_take_tokens(const char* layer, const Path& at, const char* before);
 
+namespace detail {
+
+/// Goes on behind the next layer of a block.
+template <class L>
+constexpr void pass(Flow& flow, const L& layer, const Path& at) {
+  if (!flow.fits()) return;
+  if constexpr (takes_tokens<L>)
+    if (flow.before[0] != '\0') only_the_first_layer_of_a_model_can_take_tokens(L::name, at, flow.before);
+  flow.misfit = misfit(layer, flow.shape);
+  flow.layer = L::name;
+  flow.at = at;
+  if (!flow.fits()) return;
+  const Index expected = layer.input_elements();
+  const bool deduce = !ChecksShape<L> && !flow.shape.known() && expected != 0;
+  flow.shape = layer.output(deduce ? Shape{expected} : flow.shape);
+  flow.before = L::name;
+}
+
+}  // namespace detail
+
 /// Returns the shape of a sample after a block. The input's shape may be unknown. Throws ConfigError if a layer that takes tokens is not
 /// the first. In a constant expression, this is a compile error instead.
 template <Block B>
 constexpr Flow flow(const B& block, const Shape& input) {
   Flow flow{.shape = input};
-  for_each_leaf(block, {}, [&flow]<class L>(const L& layer, const Path& at) {
-    if (!flow.fits()) return;
-    if constexpr (takes_tokens<L>)
-      if (flow.before[0] != '\0') only_the_first_layer_of_a_model_can_take_tokens(L::name, at, flow.before);
-    flow.misfit = misfit(layer, flow.shape);
-    flow.layer = L::name;
-    flow.at = at;
-    if (!flow.fits()) return;
-    const Index expected = layer.input_elements();
-    const bool deduce = !ChecksShape<L> && !flow.shape.known() && expected != 0;
-    flow.shape = layer.output(deduce ? Shape{expected} : flow.shape);
-    flow.before = L::name;
-  });
+  for_each_leaf(block, {}, [&flow](const auto& layer, const Path& at) { detail::pass(flow, layer, at); });
   return flow;
 }
 

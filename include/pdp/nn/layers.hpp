@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <tuple>
 #include <vector>
 
@@ -7,6 +8,16 @@
 #include <pdp/nn/block.hpp>
 
 namespace pdp::nn {
+
+namespace detail {
+
+/// Where a layer is stored: the number of its type, and its number among the layers of this type.
+struct LayerPlace {
+  std::size_t type;
+  std::size_t index;
+};
+
+}  // namespace detail
 
 /// Layers of the types in a TypeList, by number. They are stored by type, so code that visits them is compiled once for each type, not for
 /// each position.
@@ -25,7 +36,7 @@ class LayersOf {
   /// Calls f with layer `number`, as its own type.
   template <class F>
   constexpr void visit(int number, F&& f) const {
-    const Place place = places_[as_size(number)];
+    const detail::LayerPlace place = places_[as_size(number)];
     [&]<std::size_t... Numbers>(std::index_sequence<Numbers...>) {
       static_cast<void>(((place.type == Numbers && (f(std::get<Numbers>(by_type_)[place.index]), true)) || ...));
     }
@@ -39,11 +50,6 @@ class LayersOf {
   struct Vectors<TypeList<L...>> {
     using type = std::tuple<std::vector<L>...>;
   };
-  struct Place {
-    std::size_t type;
-    std::size_t index;
-  };
-
   template <class L, class... All>
   static constexpr std::size_t index_in(TypeList<All...>) {
     std::size_t index = 0;
@@ -56,7 +62,7 @@ class LayersOf {
   }
 
   typename Vectors<Types>::type by_type_;
-  std::vector<Place> places_;
+  std::vector<detail::LayerPlace> places_;
 };
 
 /// The leaves of a model by number.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include <pdp/core/cast.hpp>
@@ -127,6 +128,74 @@ constexpr void check_copy(const char* layer, const Parameter& copy, const Parame
     a_tied_layer_does_not_fit_its_embedding(layer, copy, of);
 }
 
+namespace detail {
+
+/// An outline of a model's first layers.
+struct PartialOutline {
+  Outline outline{};
+  int next = 0;   // the number of the next layer
+  Shape shape{};  // of its input
+  Placement placement = Placement::invariant;
+  Part part{};        // of the divided layers
+  Parameter table{};  // the parameter of the first layer, if it takes tokens
+};
+
+/// Adds the next layer.
+template <class L>
+constexpr void add_layer(PartialOutline& to, const L& layer, const Path& at) {
+  Outline& outline = to.outline;
+  const Shape shape = to.shape;
+  if constexpr (takes_tokens<L>)
+    layer.parameters(at, 0, [&](const Parameter& parameter) { to.table = to.table.rows > 0 ? to.table : parameter; });
+  if constexpr (is_tied<L>) {
+    layer.parameters(at, 0, [&](const Parameter& copy) {
+      check_copy(L::name, copy, to.table);
+      if (outline.layers.front().parameters != layer.parameter_elements()) a_tied_layer_does_not_fit_its_embedding(L::name, copy, to.table);
+    });
+    if (outline.tied_output >= 0) a_model_has_two_layers_that_are_tied_to_its_embedding(L::name, at);
+    outline.tied_output = to.next;
+  }
+  const Shape out = layer.output(shape);
+  const ColumnNumbers columns = columns_of(to.placement, to.part, shape);
+  const auto first_pause = as_index(outline.forward_sums.size());
+  for (Index pause = 0; pause < pauses(layer); ++pause) {
+    outline.forward_sums.push_back(sums_of_pause(layer, shape, pause, false));
+    outline.backward_sums.push_back(sums_of_pause(layer, shape, pause, true));
+  }
+  outline.layers[as_size(to.next++)] = {layer.parameter_elements(),
+                                        shape.elements(),
+                                        out.elements(),
+                                        layer.saved_elements(shape),
+                                        is_view<L>,
+                                        exchange_of(layer),
+                                        works_in_place<L>,
+                                        forgets_output<L>,
+                                        columns,
+                                        shape,
+                                        products(layer, shape),
+                                        pauses(layer),
+                                        batch_sums(layer),
+                                        batch_values(layer, shape),
+                                        pauses_in_micro_batches(layer),
+                                        first_pause,
+                                        exchanges(layer),
+                                        at.is_frozen()};
+  // The columns of several vectors, each divided over ranks, are not some columns of the one vector that Flatten makes of them.
+  const bool is_divided = to.placement == Placement::sharded || to.placement == Placement::channels;
+  const bool joins_parts = is_view<L> && !PlacedLayer<L> && is_divided && out.rank() != shape.rank();
+  to.shape = out;
+  const Placement after = joins_parts ? Placement::misfit : placement_after<L>(to.placement);
+  if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, to.placement);
+  to.placement = after;
+  if constexpr (PlacedLayer<L>) {
+    to.part = layer.part;
+    outline.output_is_sharded = L::gives == Placement::sharded && to.part.count > 1;
+  }
+  outline.parts = std::max(outline.parts, part_of(layer).count);
+}
+
+}  // namespace detail
+
 /// Outlines a model for samples of shape `input`. Throws ShapeError if a layer does not accept the width of its input. Throws ConfigError
 /// if a layer does not accept the placement of its input over a tensor-parallel group, or no loss accepts that of the output.
 template <Block B>
@@ -136,65 +205,15 @@ constexpr Outline outline(const B& model, const Shape& input) {
   check_widths(flow(model, input));
   std::size_t layers = 0;
   for_each_leaf(model, {}, [&](const auto&, const Path&) { ++layers; });
-  Outline outline;
+  detail::PartialOutline whole{.shape = input};
+  Outline& outline = whole.outline;
   outline.layers.resize(layers);  // with push_back, g++ 14 warns of an overflow that cannot happen
-  auto next = outline.layers.begin();
-  Shape shape = input;
-  Placement placement = Placement::invariant;
-  Part part{};        // of the divided layers
-  Parameter table{};  // the parameter of the first layer
-  for_each_leaf(model, {}, [&]<class L>(const L& layer, const Path& at) {
-    const int number = as_int(next - outline.layers.begin());
-    if constexpr (takes_tokens<L>) layer.parameters(at, 0, [&](const Parameter& parameter) { table = table.rows > 0 ? table : parameter; });
-    if constexpr (is_tied<L>) {
-      layer.parameters(at, 0, [&](const Parameter& copy) {
-        check_copy(L::name, copy, table);
-        if (outline.layers.front().parameters != layer.parameter_elements()) a_tied_layer_does_not_fit_its_embedding(L::name, copy, table);
-      });
-      if (outline.tied_output >= 0) a_model_has_two_layers_that_are_tied_to_its_embedding(L::name, at);
-      outline.tied_output = number;
-    }
-    const Shape out = layer.output(shape);
-    const ColumnNumbers columns = columns_of(placement, part, shape);
-    const auto first_pause = as_index(outline.forward_sums.size());
-    for (Index pause = 0; pause < pauses(layer); ++pause) {
-      outline.forward_sums.push_back(sums_of_pause(layer, shape, pause, false));
-      outline.backward_sums.push_back(sums_of_pause(layer, shape, pause, true));
-    }
-    *next++ = {layer.parameter_elements(),
-               shape.elements(),
-               out.elements(),
-               layer.saved_elements(shape),
-               is_view<L>,
-               exchange_of(layer),
-               works_in_place<L>,
-               forgets_output<L>,
-               columns,
-               shape,
-               products(layer, shape),
-               pauses(layer),
-               batch_sums(layer),
-               batch_values(layer, shape),
-               pauses_in_micro_batches(layer),
-               first_pause,
-               exchanges(layer),
-               at.is_frozen()};
-    // The columns of several vectors, each divided over ranks, are not some columns of the one vector that Flatten makes of them.
-    const bool is_divided = placement == Placement::sharded || placement == Placement::channels;
-    const bool joins_parts = is_view<L> && !PlacedLayer<L> && is_divided && out.rank() != shape.rank();
-    shape = out;
-    const Placement after = joins_parts ? Placement::misfit : placement_after<L>(placement);
-    if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
-    placement = after;
-    if constexpr (PlacedLayer<L>) {
-      part = layer.part;
-      outline.output_is_sharded = L::gives == Placement::sharded && part.count > 1;
-    }
-    outline.parts = std::max(outline.parts, part_of(layer).count);
-  });
+  for_each_leaf(model, {}, [&](const auto& layer, const Path& at) { detail::add_layer(whole, layer, at); });
+  const Shape& shape = whole.shape;
   outline.output = outline.output_is_sharded ? shape.with_last(shape.last() * outline.parts) : shape;
-  if (placement != Placement::invariant && placement != Placement::sharded) a_model_ends_in_what_no_loss_can_take(placement);
-  return outline;
+  if (whole.placement != Placement::invariant && whole.placement != Placement::sharded)
+    a_model_ends_in_what_no_loss_can_take(whole.placement);
+  return std::move(outline);
 }
 
 }  // namespace pdp::nn

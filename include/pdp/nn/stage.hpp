@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -35,16 +36,20 @@ struct Slot {
 };
 
 /// The parameters of a model that a rank holds, and the mathematics of the model's layers.
-template <Block Model, class D, class T>
+///
+/// `Types`: a TypeList of the distinct types of the layers, LeafTypes of the model. So models of the same layers share the compiled code,
+/// whatever their number and order.
+template <class Types, class D, class T>
 class Stage : public StageParameters<D, T> {
   using Parameters = StageParameters<D, T>;
 
  public:
   /// Initial values depend on (seed, name of the parameter, element), not on the units. `at`: the path of the model, with which the names
   /// begin, if it is a part of a larger one.
-  Stage(const Model& model, const Shape& input, const std::vector<Run>& runs, std::uint64_t seed, D device = {}, const Lent<T>& lent = {},
-        const Path& at = {})
-      : Parameters{nn::outline(model, input), parameters_of(model, at), runs, seed, device, lent}, layers_{model} {
+  template <Block Model>
+  requires(std::same_as<LeafTypes<Model>, Types>) Stage(const Model& model, const Shape& input, const std::vector<Run>& runs,
+                                                        std::uint64_t seed, D device = {}, const Lent<T>& lent = {}, const Path& at = {})
+      : Parameters{nn::outline(model, input), parameters_of(model, at), runs, seed, device, lent}, layers_{Layers<Model>{model}} {
     for_each_leaf(model, at, [&](const auto&, const Path& path) { keys_.push_back(random::make_key(seed, "pass", path.str())); });
   }
 
@@ -184,7 +189,7 @@ class Stage : public StageParameters<D, T> {
     return matrix(slot, tensors, boundary);
   }
 
-  Layers<Model> layers_;
+  LayersOf<Types> layers_;
   std::vector<random::Key> keys_;  // of layers
 };
 

@@ -154,7 +154,7 @@ std::vector<double> losses_on(Comm& world, const Spread<Model>& spread, const Ta
                               const BatchesFor<TaskType>& batches, const EquivalenceOptions& options, bool permute) {
   const plan::Plan& plan = spread.plans[as_size(world.rank())];
   const engine::Limits limits{.rows = (options.global_batch + plan.share.count - 1) / plan.share.count, .seed = options.seed};
-  using Engine = engine::Engine<Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P>;
+  using Engine = engine::Engine<Comm, nn::LeafTypes<Model>, decltype(TaskType::loss), decltype(TaskType::optimizer), P>;
   Engine engine{world, plan, spread.models[as_size(world.rank())], input, task.loss, task.optimizer, limits, options.gradient};
   pdp::detail::Converted<typename Engine::Sample> samples{limits.rows * input.elements()};
   pdp::detail::Converted<typename Engine::Target> own_targets{0};

@@ -39,7 +39,7 @@ struct TrainerState {
   using Model =
       decltype(strategy::placed(std::declval<const S&>(), std::declval<const TaskType&>().model, {}, std::declval<const TaskType&>().loss));
   using World = engine::World<C, D>;
-  using Engine = engine::Engine<typename World::Comm, Model, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
+  using Engine = engine::Engine<typename World::Comm, nn::LeafTypes<Model>, decltype(TaskType::loss), decltype(TaskType::optimizer), P, D>;
   using Checkpoints = Saver<typename World::Comm, D, typename Engine::T>;
   using T = typename Engine::Output;
   using Sample = typename Engine::Sample;

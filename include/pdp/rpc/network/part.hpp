@@ -46,7 +46,7 @@ class NetworkPart {
                 "pdp: layers that take tokens cannot be in a remote network, whose messages are numbers; train the model with a Trainer");
 
  public:
-  using Stage = nn::Stage<Model, D, float>;
+  using Stage = nn::Stage<nn::LeafTypes<Model>, D, float>;
   using Tensors = CallTensors<D>;
   using Gradients = DeviceMemory<D, float>;
 
