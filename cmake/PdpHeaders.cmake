@@ -416,6 +416,7 @@ set(pdp_headers
     pdp/metric/metric.hpp
     pdp/metric/metrics.hpp
     pdp/metric/regression.hpp
+    pdp/metric/source/states.hpp
     pdp/metric/states.hpp
     pdp/nn/activation.hpp
     pdp/nn/activations.hpp
@@ -439,6 +440,7 @@ set(pdp_headers
     pdp/nn/image.hpp
     pdp/nn/initializer.hpp
     pdp/nn/inner_block.hpp
+    pdp/nn/inner_position.hpp
     pdp/nn/layer.hpp
     pdp/nn/layer_info.hpp
     pdp/nn/layer_norm.hpp

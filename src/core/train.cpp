@@ -3,9 +3,11 @@
 #define PDP_SEPARATE_COMPILATION
 #endif
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
+#include <pdp/metric/source/states.hpp>
 #include <pdp/testing/source/differences.hpp>
 #include <pdp/testing/source/equivalence.hpp>
 #include <pdp/testing/source/layer_check.hpp>
@@ -38,6 +40,12 @@ namespace pdp {
 
 template void Agreement::check(comm::Any&, const cpu::Cpu&) const;
 template class Saver<comm::Any, cpu::Cpu, float>;
+template std::int64_t detail::hash_of_samples(const data::DatasetView<std::int32_t>&, std::uint64_t);
+template std::int64_t detail::hash_of_samples(const data::DatasetView<float>&, std::uint64_t);
+template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, const data::DatasetView<std::int32_t>&, bool, data::Shard,
+                                                  std::uint64_t);
+template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, const data::DatasetView<float>&, bool, data::Shard,
+                                                  std::uint64_t);
 
 }  // namespace pdp
 

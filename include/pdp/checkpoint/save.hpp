@@ -60,67 +60,20 @@ class Save {
  public:
   /// Makes a folder and takes the state. `copies`: memory for copies of the state, which must outlive the Save. It may be used again by a
   /// later one.
-  Save(C& world, const engine::TrainingState<C, D, T>& state, SaveOptions options, Copies& copies)
-      : world_{world}, device_{state.device()}, options_{std::move(options)} {
-    const StepHistory history = state.history();
-    options_.position.step = state.steps();
-    options_.position.skipped = history.skipped;
-    options_.position.loss_scale = history.loss_scale;
-    options_.position.finite = history.finite;
-    on_every_rank(world_, device_, [&] {
-      if (world_.rank() == 0) made_.emplace(*options_.lock, options_.position.step);
-    });
-    folder_ = broadcast_text(world_, device_, made_ ? made_->folder().string() : std::string{});
-    on_every_rank(world_, device_, [&] {
-      task_ = start_writing(options_.writing, [this, parts = own_parts(state, copies, options_.writing == Writing::in_background)] {
-        return encode(write_pieces(folder_ / name_of_file(world_.rank()), parts));
-      });
-    });
-  }
+  Save(C& world, const engine::TrainingState<C, D, T>& state, SaveOptions options, Copies& copies);
   Save(const Save&) = delete;
   Save& operator=(const Save&) = delete;
 
   /// Whether this rank's thread is busy.
-  [[nodiscard]] bool is_busy() const {
-    return task_.valid() && options_.writing == Writing::in_background &&
-           task_.wait_for(std::chrono::seconds{0}) != std::future_status::ready;
-  }
+  [[nodiscard]] bool is_busy() const;
   /// Goes on after the current part: the files, or the manifest. Waits for it if a rank is busy. Returns whether the checkpoint is
   /// complete.
-  bool advance() {
-    std::string text;
-    on_every_rank(world_, device_, [&] {
-      if (task_.valid()) text = task_.get();
-    });
-    if (!has_files_) {
-      publish(gather_texts(world_, device_, text));
-    } else {
-      path_ = broadcast_text(world_, device_, text);
-      made_.reset();
-      is_complete_ = true;
-    }
-    has_files_ = true;
-    return is_complete_;
-  }
+  bool advance();
   /// Waits until the checkpoint is complete. Returns its path.
-  std::filesystem::path finish() {
-    while (!is_complete_) advance();
-    return path_;
-  }
+  std::filesystem::path finish();
 
  private:
-  void publish(std::vector<std::string> files) {
-    on_every_rank(world_, device_, [&] {
-      if (world_.rank() != 0) return;
-      task_ = start_writing(options_.writing, [this, files = std::move(files)] {
-        std::vector<Manifest> parts;
-        for (const std::string& file : files) parts.push_back(decode(file, folder_.string(), true));
-        const std::filesystem::path path = made_->publish(joined(options_.position, options_.values, parts));
-        if (options_.keep > 0) remove_old_checkpoints(*options_.lock, options_.keep);
-        return path.string();
-      });
-    });
-  }
+  void publish(std::vector<std::string> files);
 
   C& world_;
   const D& device_;
@@ -130,6 +83,68 @@ class Save {
   bool has_files_ = false, is_complete_ = false;
   std::future<std::string> task_;  // of this rank, if it has one. The last member: its destructor waits for the thread
 };
+
+template <comm::Communicator C, class D, class T>
+Save<C, D, T>::Save(C& world, const engine::TrainingState<C, D, T>& state, SaveOptions options, Copies& copies)
+    : world_{world}, device_{state.device()}, options_{std::move(options)} {
+  const StepHistory history = state.history();
+  options_.position.step = state.steps();
+  options_.position.skipped = history.skipped;
+  options_.position.loss_scale = history.loss_scale;
+  options_.position.finite = history.finite;
+  on_every_rank(world_, device_, [&] {
+    if (world_.rank() == 0) made_.emplace(*options_.lock, options_.position.step);
+  });
+  folder_ = broadcast_text(world_, device_, made_ ? made_->folder().string() : std::string{});
+  on_every_rank(world_, device_, [&] {
+    task_ = start_writing(options_.writing, [this, parts = own_parts(state, copies, options_.writing == Writing::in_background)] {
+      return encode(write_pieces(folder_ / name_of_file(world_.rank()), parts));
+    });
+  });
+}
+
+template <comm::Communicator C, class D, class T>
+bool Save<C, D, T>::is_busy() const {
+  return task_.valid() && options_.writing == Writing::in_background &&
+         task_.wait_for(std::chrono::seconds{0}) != std::future_status::ready;
+}
+
+template <comm::Communicator C, class D, class T>
+bool Save<C, D, T>::advance() {
+  std::string text;
+  on_every_rank(world_, device_, [&] {
+    if (task_.valid()) text = task_.get();
+  });
+  if (!has_files_) {
+    publish(gather_texts(world_, device_, text));
+  } else {
+    path_ = broadcast_text(world_, device_, text);
+    made_.reset();
+    is_complete_ = true;
+  }
+  has_files_ = true;
+  return is_complete_;
+}
+
+template <comm::Communicator C, class D, class T>
+std::filesystem::path Save<C, D, T>::finish() {
+  while (!is_complete_) advance();
+  return path_;
+}
+
+template <comm::Communicator C, class D, class T>
+void Save<C, D, T>::publish(std::vector<std::string> files) {
+  on_every_rank(world_, device_, [&] {
+    if (world_.rank() != 0) return;
+    task_ = start_writing(options_.writing, [this, files = std::move(files)] {
+      std::vector<Manifest> parts;
+      for (const std::string& file : files) parts.push_back(decode(file, folder_.string(), true));
+      const std::filesystem::path path = made_->publish(joined(options_.position, options_.values, parts));
+      if (options_.keep > 0) remove_old_checkpoints(*options_.lock, options_.keep);
+      return path.string();
+    });
+  });
+}
 
 /// The part of a checkpoint that is not in an engine.
 struct Loaded {

@@ -51,6 +51,12 @@ class DatasetView {
   void (*gather_in_epoch_)(const void*, std::span<const Index>, std::span<Sample>, std::span<Target>, const TrainingEpoch&);
 };
 
+/// Returns a view of a dataset, which it borrows.
+template <Dataset Data>
+[[nodiscard]] DatasetView<typename Data::Target, SampleOf<Data>> view_of(const Data& data) {
+  return DatasetView<typename Data::Target, SampleOf<Data>>{data};
+}
+
 /// A pointer to a dataset of any type, or to none.
 class AnyDataset {
  public:

@@ -34,7 +34,7 @@ struct StatePart {
 };
 
 /// The state of a training on a rank, as checkpoints need it. It depends on no type of the model, the loss or the optimizer. Borrows the
-/// engine. All functions wait for the device first.
+/// engine. The functions that read or set the state first wait for the device.
 template <comm::Communicator C, class D, class T>
 class TrainingState {
  public:

@@ -6,6 +6,7 @@
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/metric/any.hpp>
 
 namespace pdp::metric {
@@ -13,13 +14,7 @@ namespace pdp::metric {
 /// The states of several metrics on one rank. Borrows the metrics. `outputs`: number of a model's outputs.
 class States {
  public:
-  States(std::span<const Any> metrics, Index outputs) : metrics_{metrics} {
-    for (const Any& each : metrics) {
-      begins_.push_back(states_.size());
-      states_.resize(states_.size() + each.state_size(outputs));
-    }
-    begins_.push_back(states_.size());
-  }
+  States(std::span<const Any> metrics, Index outputs);
 
   /// Counts rows: outputs [rows, outputs]; targets [rows, target elements]. No rows if the outputs are empty.
   template <class Target>
@@ -30,18 +25,8 @@ class States {
   /// The states, one behind another.
   [[nodiscard]] std::span<const double> own() const { return states_; }
   /// Replaces them by those of all ranks, merged. `all`: own() of each rank, one behind another.
-  void set_all(std::span<const double> all) {
-    const std::size_t size = states_.size();
-    states_.assign(all.begin(), all.begin() + as_index(size));
-    for (std::size_t from = size; from < all.size(); from += size)
-      for (std::size_t i = 0; i < metrics_.size(); ++i)
-        metrics_[i].merge(state(i), all.subspan(from + begins_[i], begins_[i + 1] - begins_[i]));
-  }
-  [[nodiscard]] std::vector<Result> results() {
-    std::vector<Result> found;
-    for (std::size_t i = 0; i < metrics_.size(); ++i) found.push_back(metrics_[i].result(state(i)));
-    return found;
-  }
+  void set_all(std::span<const double> all);
+  [[nodiscard]] std::vector<Result> results();
 
  private:
   [[nodiscard]] std::span<double> state(std::size_t metric) {
@@ -53,3 +38,7 @@ class States {
 };
 
 }  // namespace pdp::metric
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/metric/source/states.hpp>
+#endif

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include <pdp/core/random.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/nn/exchange.hpp>
+#include <pdp/nn/inner_position.hpp>
 #include <pdp/nn/pauses.hpp>
 #include <pdp/nn/placement.hpp>
 
@@ -40,7 +40,7 @@ class InnerBlock {
     return elements;
   }
   [[nodiscard]] constexpr Index saved_elements(const Shape& input) const {
-    const Inside end = inside(leaves(block_), input);
+    const InnerPosition end = inside(leaves(block_), input);
     return 2 * end.boundary + end.kept;
   }
   [[nodiscard]] constexpr Index products(const Shape& input) const {
@@ -48,7 +48,7 @@ class InnerBlock {
   }
   /// The pauses of the leaves, one after another (see nn/pauses.hpp).
   [[nodiscard]] constexpr Index pauses() const {
-    return sum_of_leaves([](const auto& layer, const Shape&) { return pauses_of(layer); });
+    return sum_of_leaves([](const auto& layer, const Shape&) { return pauses_of_leaf(layer); });
   }
   [[nodiscard]] constexpr bool exchanges() const { return inner_part().count > 1; }
   [[nodiscard]] constexpr Part inner_part() const {
@@ -63,7 +63,7 @@ class InnerBlock {
   }
   [[nodiscard]] constexpr PauseSum sums_of_pause(const Shape& input, Index pause, bool backward) const {
     PauseSum found{};
-    visit_pause(input, pause, backward, [&]<class L>(const L& layer, const Inside& at, Index own) {
+    visit_pause(input, pause, backward, [&]<class L>(const L& layer, const InnerPosition& at, Index own) {
       if constexpr (!is_view<L>) {
         found = nn::sums_of_pause(layer, at.shape, own, backward);
         found.first += at.sums;
@@ -76,9 +76,9 @@ class InnerBlock {
   /// Returns the tensor that the ranks add up in a pause over parts. `gradient_x`: the gradient of the block's input.
   template <class T>
   [[nodiscard]] Matrix<T> exchanged(const Shape& input, Index rows, Matrix<T> gradient_x, T* saved, Index pause, bool backward) const {
-    const Memory<T> memory{inside(leaves(block_), input), saved, rows};
+    const InnerMemory<T> memory{inside(leaves(block_), input), saved, rows};
     Matrix<T> found;
-    visit_pause(input, pause, backward, [&]<class L>(const L& layer, const Inside& at, Index own) {
+    visit_pause(input, pause, backward, [&]<class L>(const L& layer, const InnerPosition& at, Index own) {
       const Index width = at.shape.elements(), before = at.boundary - width;
       const Matrix<T> gradient_in = at.boundary == 0 ? gradient_x : memory.gradient(before, width);
       if constexpr (is_view<L>)
@@ -122,8 +122,8 @@ class InnerBlock {
   /// Runs a part of forward; nothing if there is no such part.
   template <class D, class T>
   Matrix<const T> forward_part(const D& device, const State<T>& state, Matrix<const T> x, T* saved, Index part) const {
-    const Memory<T> memory{inside(leaves(block_), shape_of(state, x)), saved, x.rows};
-    Inside at{.shape = shape_of(state, x)};
+    const InnerMemory<T> memory{inside(leaves(block_), shape_of(state, x)), saved, x.rows};
+    InnerPosition at{.shape = shape_of(state, x)};
     Matrix<const T> in = x;
     for_each_leaf(block_, {}, [&]<class L>(const L& layer, const Path& path) {
       at.is_frozen = path.is_frozen();
@@ -135,7 +135,7 @@ class InnerBlock {
           nn::forward_part(layer, device, at.bind(state), in, out, memory.kept(at), part - at.pauses);
         in = out;
       }
-      at = after(layer, at);
+      at = position_after(layer, at);
     });
     return in;
   }
@@ -150,7 +150,7 @@ class InnerBlock {
                      Index part) const {
     const Index count = pauses();
     backward(shape_of(state, x), x, gradient_y, saved,
-             [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out,
+             [&](const auto& layer, const InnerPosition& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out,
                  Matrix<T> gradient_in, T* kept) {
                const Index own = nn::pauses(layer), begin = count - at.pauses - own;
                const Matrix<T> gradient = at.boundary == 0 ? gradient_x : gradient_in;
@@ -164,17 +164,17 @@ class InnerBlock {
   template <class D, class T>
   void backward_weight(const D& device, const State<T>& state, Matrix<const T> x, Matrix<const T> gradient_y, T* saved) const {
     backward(shape_of(state, x), x, gradient_y, saved,
-             [&](const auto& layer, const Inside& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out, Matrix<T>,
-                 T* kept) {
+             [&](const auto& layer, const InnerPosition& at, Matrix<const T> in, Matrix<const T> out, Matrix<const T> gradient_out,
+                 Matrix<T>, T* kept) {
                if (!at.is_frozen) layer.backward_weight(device, at.bind(state), in, out, gradient_out, kept);
              });
   }
   /// Returns memory in `saved` for the gradient of the block's output, which no other function uses.
   template <class T>
   [[nodiscard]] Matrix<T> gradient_of_output(const Shape& input, Index rows, T* saved) const {
-    const Inside end = inside(leaves(block_), input);
+    const InnerPosition end = inside(leaves(block_), input);
     const Index width = end.shape.elements();
-    return Memory<T>{end, saved, rows}.gradient(end.boundary - width, width);
+    return InnerMemory<T>{end, saved, rows}.gradient(end.boundary - width, width);
   }
 
  private:
@@ -195,92 +195,34 @@ class InnerBlock {
     return total;
   }
 
-  template <class L>
-  static constexpr Index pauses_of(const L& layer) {
-    if constexpr (is_exchange<L>)
-      return exchange_of(layer) == Exchange::none ? 0 : 1;
-    else
-      return nn::pauses(layer);
-  }
-  /// Calls visit(leaf, Inside, number of the pause among those of the leaf) with the leaf to which a pause belongs.
+  /// Calls visit(leaf, InnerPosition, number of the pause among those of the leaf) with the leaf to which a pause belongs.
   template <class Visit>
   constexpr void visit_pause(const Shape& input, Index pause, bool backward, Visit&& visit) const {
     const Index count = pauses();
-    Inside at{.shape = input};
+    InnerPosition at{.shape = input};
     for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
-      const Index own = pauses_of(layer), begin = backward ? count - at.pauses - own : at.pauses;
+      const Index own = pauses_of_leaf(layer), begin = backward ? count - at.pauses - own : at.pauses;
       if (begin <= pause && pause < begin + own) visit(layer, std::as_const(at), pause - begin);
-      at = after(layer, at);
+      at = position_after(layer, at);
     });
   }
 
-  /// The position of a leaf in the block, with the sizes of all that comes before it, for one sample.
-  struct Inside {
-    Index leaf = 0;      // exchanges are not counted, so that random numbers are those of the undivided block
-    Shape shape{};       // of the leaf's input
-    Index boundary = 0;  // outputs of the leaves before; a view has none
-    Index kept = 0;      // values that the leaves before save
-    Index parameters = 0;
-    Index pauses = 0, sums = 0;
-    Placement placement = Placement::invariant;  // of the leaf's input
-    Part part{};                                 // of the divided layers around it
-    bool is_frozen = false;
-
-    template <class T>
-    [[nodiscard]] State<T> bind(const State<T>& state) const {
-      State<T> own = state;
-      own.value += parameters;
-      if (own.gradient != nullptr) own.gradient += parameters;
-      own.pass.key = random::make_key(state.pass.key.value, leaf);
-      own.pass.is_training = state.pass.is_training && !is_frozen;
-      own.pass.columns = columns_of(placement, part, shape);
-      own.input = shape;
-      if (own.batch_sums != nullptr) own.batch_sums += sums;
-      return own;
-    }
-  };
-
-  template <class L>
-  static constexpr Inside after(const L& layer, const Inside& at) {
-    const Shape out = layer.output(at.shape);
-    return {at.leaf + (is_exchange<L> ? 0 : 1),
-            out,
-            at.boundary + (is_view<L> ? 0 : out.elements()),
-            at.kept + layer.saved_elements(at.shape),
-            at.parameters + layer.parameter_elements(),
-            at.pauses + pauses_of(layer),
-            at.sums + nn::batch_sums(layer),
-            placement_after<L>(at.placement),
-            PlacedLayer<L> ? part_of(layer) : at.part};
-  }
-  [[nodiscard]] constexpr Inside inside(Index number, const Shape& input) const {
-    Inside at{.shape = input};
+  [[nodiscard]] constexpr InnerPosition inside(Index number, const Shape& input) const {
+    InnerPosition at{.shape = input};
     for_each_leaf(block_, {}, [&](const auto& layer, const Path& path) {
       if (number == 0) at.is_frozen = path.is_frozen();
-      if (number-- > 0) at = after(layer, at);
+      if (number-- > 0) at = position_after(layer, at);
     });
     return at;
   }
-
-  /// The saved memory for `rows` samples: outputs of the leaves, their gradients, and what the leaves save.
-  template <class T>
-  struct Memory {
-    Inside end;
-    T* saved;
-    Index rows;
-
-    [[nodiscard]] Matrix<T> output(Index boundary, Index width) const { return {saved + boundary * rows, rows, width}; }
-    [[nodiscard]] Matrix<T> gradient(Index boundary, Index width) const { return {saved + (end.boundary + boundary) * rows, rows, width}; }
-    [[nodiscard]] T* kept(const Inside& at) const { return saved + (2 * end.boundary + at.kept) * rows; }
-  };
 
   /// Calls visit with each leaf and its tensors, from the last to the first.
   template <class T, class Visit>
   void backward(const Shape& input, Matrix<const T> x, Matrix<const T> gradient_y, T* saved, Visit&& visit) const {
     const Index count = leaves(block_);
-    const Memory<T> memory{inside(count, input), saved, x.rows};
+    const InnerMemory<T> memory{inside(count, input), saved, x.rows};
     for (Index number = count - 1; number >= 0; --number) {
-      const Inside at = inside(number, input);
+      const InnerPosition at = inside(number, input);
       leaf(block_, number, [&]<class L>(const L& layer) {
         if constexpr (!is_view<L>) {
           const Index in_width = at.shape.elements(), out_width = layer.output(at.shape).elements();

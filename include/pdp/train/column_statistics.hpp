@@ -121,7 +121,7 @@ template <comm::Communicator C, data::Dataset D, class Dev = cpu::Cpu>
     agreement.number("number of shares", Index{own_share.count});
     agreement.check(world, device);
   }
-  const detail::DataDivision division = detail::division_of(world, device, set, own_share, 0);
+  const detail::DataDivision division = detail::division_of(world, device, data::view_of(set), true, own_share, 0);
   detail::check_has_values(division.samples, set.sample_shape());
   std::vector<double> own{static_cast<double>(own_share.index), static_cast<double>(set.size())};
   checkpoint::on_every_rank(world, device, [&] {

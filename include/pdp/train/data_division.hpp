@@ -11,8 +11,7 @@
 #include <pdp/core/hash.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
-#include <pdp/data/dataset.hpp>
-#include <pdp/data/per_rank.hpp>
+#include <pdp/data/dataset_view.hpp>
 #include <pdp/data/sampler.hpp>
 #include <pdp/data/share_order.hpp>
 #include <pdp/engine/groups.hpp>
@@ -51,23 +50,23 @@ struct PartOfRank {
 [[nodiscard]] std::vector<Index> samples_to_compare(Index samples, std::uint64_t seed);
 
 /// Returns a hash of the inputs and targets of samples_to_compare().
-template <data::Dataset Data>
-[[nodiscard]] std::int64_t hash_of_samples(const Data& data, std::uint64_t seed) {
+template <class Target, class Sample>
+[[nodiscard]] std::int64_t hash_of_samples(const data::DatasetView<Target, Sample>& data, std::uint64_t seed) {
   const std::vector<Index> which = samples_to_compare(data.size(), seed);
-  std::vector<data::SampleOf<Data>> x(which.size() * as_size(data.sample_shape().elements()));
-  std::vector<typename Data::Target> y(which.size() * as_size(data.target_shape().elements()));
+  std::vector<Sample> x(which.size() * as_size(data.sample_shape().elements()));
+  std::vector<Target> y(which.size() * as_size(data.target_shape().elements()));
   data.gather(which, x, y);
-  const std::array hashes{random::hash_of(std::span<const data::SampleOf<Data>>{x}),
-                          random::hash_of(std::span<const typename Data::Target>{y})};
+  const std::array hashes{random::hash_of(std::span<const Sample>{x}), random::hash_of(std::span<const Target>{y})};
   return random::hash_of(std::span<const std::int64_t>{hashes});
 }
 
 /// Returns the arguments of a call with a dataset for the ranks to compare: of a PerRank only the shapes, of any other dataset also the
 /// size and some samples. `ranks`: the size of the world. A single rank reads no samples.
-template <data::Dataset Data>
-[[nodiscard]] CallArguments arguments_of(TrainerCall call, const Data& data, std::uint64_t seed, int ranks) {
-  CallArguments given{.call = call, .per_rank = data::is_per_rank<Data>, .sample = data.sample_shape(), .target = data.target_shape()};
-  if constexpr (!data::is_per_rank<Data>) {
+template <class Target, class Sample>
+[[nodiscard]] CallArguments arguments_of(TrainerCall call, const data::DatasetView<Target, Sample>& data, bool is_per_rank,
+                                         std::uint64_t seed, int ranks) {
+  CallArguments given{.call = call, .per_rank = is_per_rank, .sample = data.sample_shape(), .target = data.target_shape()};
+  if (!is_per_rank) {
     given.samples = data.size();
     if (ranks > 1) given.data = hash_of_samples(data, seed);
   }
@@ -77,22 +76,20 @@ template <data::Dataset Data>
 /// Returns how a dataset lies on the ranks. Exchanges the sizes of the parts if it is a PerRank. Every rank makes this call, after the
 /// ranks have compared arguments_of() the dataset. Throws ConfigError as undivided() and divided() do, on every rank. `share`: that of this
 /// rank.
-template <comm::Communicator C, Device D, data::Dataset Data>
-[[nodiscard]] DataDivision division_of(C& world, const D& device, const Data& data, data::Shard share, std::uint64_t seed) {
-  if constexpr (data::is_per_rank<Data>) {
-    const bool has_partners = world.size() > share.count;
-    const std::array<std::int64_t, 3> own{share.index, data.size(), has_partners ? hash_of_samples(data, seed) : 0};
-    std::vector<std::int64_t> all(own.begin(), own.end());
-    if (world.size() > 1) {
-      all.resize(own.size() * as_size(world.size()));
-      engine::HostCalls{world, device}.all_gather(std::span<const std::int64_t>{own}, std::span{all});
-    }
-    std::vector<PartOfRank> ranks;
-    for (std::size_t at = 0; at < all.size(); at += own.size()) ranks.push_back({all[at], all[at + 1], all[at + 2]});
-    return divided(ranks, share.count);
-  } else {
-    return undivided(data.size());
+template <comm::Communicator C, class D, class Target, class Sample>
+[[nodiscard]] DataDivision division_of(C& world, const D& device, const data::DatasetView<Target, Sample>& data, bool is_per_rank,
+                                       data::Shard share, std::uint64_t seed) {
+  if (!is_per_rank) return undivided(data.size());
+  const bool has_partners = world.size() > share.count;
+  const std::array<std::int64_t, 3> own{share.index, data.size(), has_partners ? hash_of_samples(data, seed) : 0};
+  std::vector<std::int64_t> all(own.begin(), own.end());
+  if (world.size() > 1) {
+    all.resize(own.size() * as_size(world.size()));
+    engine::HostCalls{world, device}.all_gather(std::span<const std::int64_t>{own}, std::span{all});
   }
+  std::vector<PartOfRank> ranks;
+  for (std::size_t at = 0; at < all.size(); at += own.size()) ranks.push_back({all[at], all[at + 1], all[at + 2]});
+  return divided(ranks, share.count);
 }
 
 }  // namespace pdp::detail

@@ -15,7 +15,6 @@
 #include <pdp/core/device.hpp>
 #include <pdp/data/dataset_view.hpp>
 #include <pdp/data/loader.hpp>
-#include <pdp/data/per_rank.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/loss/output_rows.hpp>
@@ -61,8 +60,8 @@ class FitRun final : private FitContext {
       }
       Epoch& epoch = history.emplace_back(run.end());
       epoch.learning_rate = learning_rate_of(trainer_.task, trainer_.engine.steps() - 1, at.rate_factor);
-      if (!options_.training_metrics.empty()) epoch.training = evaluate(data::AnyDataset{&data}, options_.training_metrics);
-      if (options_.validation) epoch.validation = evaluate(options_.validation, options_.metrics);
+      if (!options_.training_metrics.empty()) epoch.training = trainer_.evaluate(data::AnyDataset{&data}, options_.training_metrics);
+      if (options_.validation) epoch.validation = trainer_.evaluate(options_.validation, options_.metrics);
       next = answer_of(on_epoch, std::as_const(epoch));
       const Next others = call([&](const Callback& callback) { return callback(epoch, *this); });
       next = agree(std::max({next, others, run.ends() ? Next::stop : Next::proceed}), epochs_answer);
@@ -132,12 +131,6 @@ class FitRun final : private FitContext {
     return engine::Batch<Sample, Target>{{batch.x.data(), batch.rows, as_index(batch.x.size()) / std::max<Index>(batch.rows, 1)}, batch.y};
   }
 
-  /// Evaluates a dataset. All datasets go through the same type, so that one evaluation is compiled.
-  [[nodiscard]] Evaluation evaluate(const data::AnyDataset& of, std::span<const metric::Any> metrics) {
-    const auto& set = of.template get<Target, typename Trainer::DataSample>();
-    if (of.is_per_rank()) return trainer_.evaluate(data::PerRank{set}, metrics);
-    return trainer_.evaluate(set, metrics);
-  }
   /// Calls all callbacks. Returns `stop` if one answers so.
   template <class F>
   Next call(const F& each) {

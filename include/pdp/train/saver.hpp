@@ -125,108 +125,40 @@ class Saver {
 
   /// Loads a checkpoint, or the newest one in a folder, and sets `at` to its position, and values() to those that were saved with it.
   /// Returns values().
-  const checkpoint::Values& load(const std::filesystem::path& path, checkpoint::Position& at) {
-    checkpoint::Loaded loaded = checkpoint::load_state(world_, state_, path);
-    at = loaded.position;
-    values_ = std::move(loaded.values);
-    saved_ = at.step;
-    return values_;
-  }
+  const checkpoint::Values& load(const std::filesystem::path& path, checkpoint::Position& at);
   /// Does the same if there is a checkpoint. Returns whether there is one.
-  [[nodiscard]] bool resume(const std::filesystem::path& path, checkpoint::Position& at) {
-    std::int64_t found = 0;
-    checkpoint::on_every_rank(world_, device(), [&] {
-      if (!path.empty() && world_.rank() == 0) found = checkpoint::has_checkpoint(path) ? 1 : 0;
-    });
-    engine::HostCalls{world_, device()}.broadcast(std::span{&found, 1}, 0);
-    if (found > 0) static_cast<void>(load(path, at));
-    return found > 0;
-  }
+  [[nodiscard]] bool resume(const std::filesystem::path& path, checkpoint::Position& at);
   /// Saves the current state to a folder. `values`: are added to values(). Returns the path of the checkpoint. Throws ConfigError if the
   /// folder has no name.
-  std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Position& at, const checkpoint::Values& values) {
-    if (folder.empty()) throw ConfigError{"save() was given an empty path; give it the folder of this training's checkpoints"};
-    for (const auto& [name, value] : values) values_.insert_or_assign(name, value);
-    finish_save();
-    if (is_on() && folder.lexically_normal() == options_.directory.lexically_normal()) {
-      start_save(at, checkpoint::Writing::now);
-      return finish_save();
-    }
-    const auto lock = take(folder);
-    return Save{world_, state_, {.lock = lock.get(), .position = at, .values = values_}, copies_}.finish();
-  }
+  std::filesystem::path save(const std::filesystem::path& folder, const checkpoint::Position& at, const checkpoint::Values& values);
 
   /// Saves a checkpoint if one is due after this step. `of_epoch`: the steps of an epoch. After its last step, after_epoch() does that.
   /// `totals`: of the step.
-  void after_step(const checkpoint::Position& at, Index of_epoch, const engine::Totals& totals) {
-    if (save_ && totals.saves == 0 && save_->advance()) save_.reset();
-    is_due_ = is_due_ || (is_on() && options_.every_steps > 0 && state_.steps() % options_.every_steps == 0);
-    if (is_due_ && at.batch < of_epoch) save_here(at);
-  }
-  void after_epoch(const checkpoint::Position& at) {
-    const bool by_epochs = options_.every_epochs > 0 || options_.every_steps == 0;
-    if (is_due_ || (is_on() && by_epochs && at.epoch % std::max(options_.every_epochs, 1) == 0)) save_here(at);
-  }
+  void after_step(const checkpoint::Position& at, Index of_epoch, const engine::Totals& totals);
+  void after_epoch(const checkpoint::Position& at);
   /// Saves a checkpoint after the last step, unless there is one. Then throws Stopped on every rank if one has been asked to stop after the
   /// start of that step.
-  void end(const checkpoint::Position& at) {
-    if (!is_on()) return;
-    save_now(at);
-    std::int64_t asked = is_asked_to_stop() ? 1 : 0;
-    engine::HostCalls{world_, device()}.all_reduce(std::span{&asked, 1}, comm::Max{});
-    if (asked > 0) stop(at);
-  }
+  void end(const checkpoint::Position& at);
 
   /// Whether this rank has been asked to stop. The ranks agree through the totals of their next step.
   [[nodiscard]] bool is_asked_to_stop() const { return stop_ != nullptr && stop_->requested(); }
   /// Whether this rank writes a checkpoint in the background. The ranks agree in the same way.
   [[nodiscard]] bool is_busy() const { return save_ && save_->is_busy(); }
   /// Saves a checkpoint if there is a folder, and throws Stopped. Every rank makes this call.
-  [[noreturn]] void stop(const checkpoint::Position& at) {
-    if (is_on()) save_now(at);
-    const std::string where =
-        is_on() ? text(", with a checkpoint in ", options_.directory.string(), "; start the program again to continue") : "";
-    if (stop_ != nullptr) stop_->agreed();
-    engine::meet_before_throwing(world_);
-    throw Stopped{text("stopped on request after step ", state_.steps(), where)};
-  }
+  [[noreturn]] void stop(const checkpoint::Position& at);
 
  private:
   [[nodiscard]] const auto& device() { return state_.device(); }
 
   /// Returns the right to write to a folder on rank 0, and null on the others.
-  [[nodiscard]] std::unique_ptr<checkpoint::FolderLock> take(const std::filesystem::path& folder) {
-    std::unique_ptr<checkpoint::FolderLock> lock;
-    checkpoint::on_every_rank(world_, device(), [&] {
-      if (world_.rank() == 0) lock = std::make_unique<checkpoint::FolderLock>(folder);
-    });
-    return lock;
-  }
-  void start_save(const checkpoint::Position& at, checkpoint::Writing writing) {
-    using Options = checkpoint::SaveOptions;
-    save_ = std::make_unique<Save>(
-        world_, state_, Options{.lock = lock_.get(), .position = at, .values = values_, .keep = options_.keep, .writing = writing},
-        copies_);
-    saved_ = state_.steps();
-    is_due_ = false;
-  }
+  [[nodiscard]] std::unique_ptr<checkpoint::FolderLock> take(const std::filesystem::path& folder);
+  void start_save(const checkpoint::Position& at, checkpoint::Writing writing);
   /// Completes the checkpoint that is being written, if there is one. Returns its path.
-  std::filesystem::path finish_save() {
-    const auto save = std::exchange(save_, nullptr);
-    return save ? save->finish() : std::filesystem::path{};
-  }
+  std::filesystem::path finish_save();
   /// Saves a checkpoint. It is complete when this returns, unless the options say asynchronous.
-  void save_here(const checkpoint::Position& at) {
-    finish_save();
-    if (needs_finite_) engine::check_finite_parameters(world_, state_.stage(), state_.steps());
-    start_save(at, options_.asynchronous ? checkpoint::Writing::in_background : checkpoint::Writing::now);
-    if (!options_.asynchronous) finish_save();
-  }
+  void save_here(const checkpoint::Position& at);
   /// Does the same, unless there is a checkpoint of this step, and waits until it is complete.
-  void save_now(const checkpoint::Position& at) {
-    if (saved_ != state_.steps()) save_here(at);
-    finish_save();
-  }
+  void save_now(const checkpoint::Position& at);
 
   C& world_;
   engine::TrainingState<C, D, T> state_;
@@ -240,6 +172,110 @@ class Saver {
   checkpoint::Copies copies_{};
   std::unique_ptr<Save> save_;  // that is not complete. The last member, since its thread uses the others
 };
+
+template <comm::Communicator C, class D, class T>
+const checkpoint::Values& Saver<C, D, T>::load(const std::filesystem::path& path, checkpoint::Position& at) {
+  checkpoint::Loaded loaded = checkpoint::load_state(world_, state_, path);
+  at = loaded.position;
+  values_ = std::move(loaded.values);
+  saved_ = at.step;
+  return values_;
+}
+
+template <comm::Communicator C, class D, class T>
+bool Saver<C, D, T>::resume(const std::filesystem::path& path, checkpoint::Position& at) {
+  std::int64_t found = 0;
+  checkpoint::on_every_rank(world_, device(), [&] {
+    if (!path.empty() && world_.rank() == 0) found = checkpoint::has_checkpoint(path) ? 1 : 0;
+  });
+  engine::HostCalls{world_, device()}.broadcast(std::span{&found, 1}, 0);
+  if (found > 0) static_cast<void>(load(path, at));
+  return found > 0;
+}
+
+template <comm::Communicator C, class D, class T>
+std::filesystem::path Saver<C, D, T>::save(const std::filesystem::path& folder, const checkpoint::Position& at,
+                                           const checkpoint::Values& values) {
+  if (folder.empty()) throw ConfigError{"save() was given an empty path; give it the folder of this training's checkpoints"};
+  for (const auto& [name, value] : values) values_.insert_or_assign(name, value);
+  finish_save();
+  if (is_on() && folder.lexically_normal() == options_.directory.lexically_normal()) {
+    start_save(at, checkpoint::Writing::now);
+    return finish_save();
+  }
+  const auto lock = take(folder);
+  return Save{world_, state_, {.lock = lock.get(), .position = at, .values = values_}, copies_}.finish();
+}
+
+template <comm::Communicator C, class D, class T>
+void Saver<C, D, T>::after_step(const checkpoint::Position& at, Index of_epoch, const engine::Totals& totals) {
+  if (save_ && totals.saves == 0 && save_->advance()) save_.reset();
+  is_due_ = is_due_ || (is_on() && options_.every_steps > 0 && state_.steps() % options_.every_steps == 0);
+  if (is_due_ && at.batch < of_epoch) save_here(at);
+}
+
+template <comm::Communicator C, class D, class T>
+void Saver<C, D, T>::after_epoch(const checkpoint::Position& at) {
+  const bool by_epochs = options_.every_epochs > 0 || options_.every_steps == 0;
+  if (is_due_ || (is_on() && by_epochs && at.epoch % std::max(options_.every_epochs, 1) == 0)) save_here(at);
+}
+
+template <comm::Communicator C, class D, class T>
+void Saver<C, D, T>::end(const checkpoint::Position& at) {
+  if (!is_on()) return;
+  save_now(at);
+  std::int64_t asked = is_asked_to_stop() ? 1 : 0;
+  engine::HostCalls{world_, device()}.all_reduce(std::span{&asked, 1}, comm::Max{});
+  if (asked > 0) stop(at);
+}
+
+template <comm::Communicator C, class D, class T>
+void Saver<C, D, T>::stop(const checkpoint::Position& at) {
+  if (is_on()) save_now(at);
+  const std::string where =
+      is_on() ? text(", with a checkpoint in ", options_.directory.string(), "; start the program again to continue") : "";
+  if (stop_ != nullptr) stop_->agreed();
+  engine::meet_before_throwing(world_);
+  throw Stopped{text("stopped on request after step ", state_.steps(), where)};
+}
+
+template <comm::Communicator C, class D, class T>
+std::unique_ptr<checkpoint::FolderLock> Saver<C, D, T>::take(const std::filesystem::path& folder) {
+  std::unique_ptr<checkpoint::FolderLock> lock;
+  checkpoint::on_every_rank(world_, device(), [&] {
+    if (world_.rank() == 0) lock = std::make_unique<checkpoint::FolderLock>(folder);
+  });
+  return lock;
+}
+
+template <comm::Communicator C, class D, class T>
+void Saver<C, D, T>::start_save(const checkpoint::Position& at, checkpoint::Writing writing) {
+  using Options = checkpoint::SaveOptions;
+  save_ = std::make_unique<Save>(
+      world_, state_, Options{.lock = lock_.get(), .position = at, .values = values_, .keep = options_.keep, .writing = writing}, copies_);
+  saved_ = state_.steps();
+  is_due_ = false;
+}
+
+template <comm::Communicator C, class D, class T>
+std::filesystem::path Saver<C, D, T>::finish_save() {
+  const auto save = std::exchange(save_, nullptr);
+  return save ? save->finish() : std::filesystem::path{};
+}
+
+template <comm::Communicator C, class D, class T>
+void Saver<C, D, T>::save_here(const checkpoint::Position& at) {
+  finish_save();
+  if (needs_finite_) engine::check_finite_parameters(world_, state_.stage(), state_.steps());
+  start_save(at, options_.asynchronous ? checkpoint::Writing::in_background : checkpoint::Writing::now);
+  if (!options_.asynchronous) finish_save();
+}
+
+template <comm::Communicator C, class D, class T>
+void Saver<C, D, T>::save_now(const checkpoint::Position& at) {
+  if (saved_ != state_.steps()) save_here(at);
+  finish_save();
+}
 
 }  // namespace pdp
 

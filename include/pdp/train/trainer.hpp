@@ -120,11 +120,13 @@ class Trainer {
                   "pdp: the targets of the dataset are of another type than those of the loss");
     detail::check_sample_type<Data, typename State::DataSample>();
     State& own = *state_;
-    own.agree(detail::arguments_of(detail::arguments_of(TrainerCall::fit, data, own.options.seed, own.world->size()), fit,
+    const auto set = data::view_of(data);
+    constexpr bool is_per_rank = data::is_per_rank<Data>;
+    own.agree(detail::arguments_of(detail::arguments_of(TrainerCall::fit, set, is_per_rank, own.options.seed, own.world->size()), fit,
                                    own.position.get().epoch));
-    const loss::OutputRows rows = detail::check_shapes(own.task, own.input, data);
+    const loss::OutputRows rows = detail::check_shapes(own.task, own.input, set);
     if (fit.validation) detail::check_shapes(own.task, own.input, fit.validation.template get<Target, typename State::DataSample>());
-    const auto division = detail::division_of(*own.world, own.engine.stage().device(), data, own.plan.share, own.options.seed);
+    const auto division = detail::division_of(*own.world, own.engine.stage().device(), set, is_per_rank, own.plan.share, own.options.seed);
     // The last batch of an epoch. Otherwise the error would come after a whole epoch.
     if (division.parts.empty()) engine::check_sums(own.engine.stage().outline(), division.samples % own.options.global_batch);
     const typename State::Checkpoints::Use saving{own.saver, fit.checkpoint, own.options.non_finite};
@@ -153,7 +155,10 @@ class Trainer {
   /// Called in a fit(), also throws Stopped.
   template <data::Dataset Data>
   [[nodiscard]] Evaluation evaluate(const Data& data, std::span<const metric::Any> metrics = {}) {
-    return state_->evaluate(data, metrics);
+    static_assert(std::same_as<typename Data::Target, Target>,
+                  "pdp: the targets of the dataset are of another type than those of the loss");
+    detail::check_sample_type<Data, typename State::DataSample>();
+    return state_->evaluate(data::AnyDataset{&data}, metrics);
   }
   template <class Data>
   requires(!data::Dataset<Data>) [[nodiscard]] Evaluation evaluate(const Data&, std::span<const metric::Any> = {}) {

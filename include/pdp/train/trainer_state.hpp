@@ -9,7 +9,7 @@
 #include <pdp/core/number_view.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/core/shape.hpp>
-#include <pdp/data/dataset.hpp>
+#include <pdp/data/dataset_view.hpp>
 #include <pdp/engine/check_device.hpp>
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/engine.hpp>
@@ -76,13 +76,13 @@ struct TrainerState {
     return totals;
   }
 
-  template <data::Dataset Data>
-  [[nodiscard]] Evaluation evaluate(const Data& data, std::span<const metric::Any> metrics) {
+  /// All datasets go through the same type, so that one evaluation is compiled.
+  [[nodiscard]] Evaluation evaluate(const data::AnyDataset& of, std::span<const metric::Any> metrics) {
     const D& device = engine.stage().device();
-    check_sample_type<Data, DataSample>();
-    check_agreement(*world, device, arguments_of(TrainerCall::evaluate, data, options.seed, world->size()));
+    const data::DatasetView<Target, DataSample>& data = of.get<Target, DataSample>();
+    check_agreement(*world, device, arguments_of(TrainerCall::evaluate, data, of.is_per_rank(), options.seed, world->size()));
     const loss::OutputRows rows = check_shapes(task, input, data);
-    const auto division = division_of(*world, device, data, plan.share, options.seed);
+    const auto division = division_of(*world, device, data, of.is_per_rank(), plan.share, options.seed);
     return detail::evaluate(*world, engine, task.loss, data, division, plan, input.elements(), rows, saver, position.get(), metrics,
                             loss_watch);
   }
