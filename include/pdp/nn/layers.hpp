@@ -11,7 +11,7 @@ namespace pdp::nn {
 
 namespace detail {
 
-/// Where a layer is stored: the number of its type, and its number among the layers of this type.
+/// The place of a layer: the number of its type, and its number among the layers of this type.
 struct LayerPlace {
   std::size_t type;
   std::size_t index;
