@@ -55,8 +55,9 @@ class Engine {
   /// Every rank of the world makes this call. Throws PlanError if the policy needs the norm of the gradient and the plan does not take it
   /// (see plan_for).
   template <nn::Block Model>
-  Engine(C& world, plan::Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
-         const plan::GradientPolicy& policy = {}, D device = {})
+  requires(std::same_as<nn::LeafTypes<Model>, Types>)
+      Engine(C& world, plan::Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
+             const plan::GradientPolicy& policy = {}, D device = {})
       : plan_{(engine::check_device(world, device), adapted(world, std::move(plan), world.rank()))},
         groups_{world, plan_},
         channels_{groups_, plan_, device},
@@ -270,7 +271,8 @@ class Engine {
   InFlight<C, D> in_flight_;
   LossCheck<C, Worker> loss_check_;
 };
-template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, class... More>
-Engine(C&, plan::Plan, const Model&, const Shape&, Loss, Optimizer, Limits, More...) -> Engine<C, nn::LeafTypes<Model>, Loss, Optimizer>;
+template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, class D = cpu::Cpu>
+Engine(C&, plan::Plan, const Model&, const Shape&, Loss, Optimizer, Limits, const plan::GradientPolicy& = {}, D = {})
+    -> Engine<C, nn::LeafTypes<Model>, Loss, Optimizer, Float32, D>;
 
 }  // namespace pdp::engine
