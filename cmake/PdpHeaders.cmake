@@ -140,6 +140,7 @@ set(pdp_headers
     pdp/core/cast.hpp
     pdp/core/converted.hpp
     pdp/core/convolution.hpp
+    pdp/core/copyable.hpp
     pdp/core/device.hpp
     pdp/core/dtype.hpp
     pdp/core/error.hpp

@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/random.hpp>
@@ -37,7 +38,7 @@ struct NoOperations {
 /// gemm: c (+)= a b, gemm_nt: c (+)= a b^T, gemm_tn: c (+)= a^T b. (+)= adds to the output if `accumulate` is true, and overwrites it
 /// otherwise. Sums over many rows, such as the gradient of a parameter, are in Accumulated<T>.
 template <class D, class T = float>
-concept Device = std::copyable<D> &&
+concept Device = Copyable<D> &&
     requires(const D& device, Matrix<const T> in, Matrix<T> out, std::span<const T> read, std::span<T> written,
              std::span<const std::int32_t> classes, const T* row, T* values, bool accumulate, const double* scale, double* sum,
              LossSums* sums, StepNumbers* numbers, StepHistory* history, typename D::Recordings& recordings,

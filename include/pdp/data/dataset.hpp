@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/training_epoch.hpp>
@@ -54,7 +55,7 @@ using SampleOf = typename detail::SampleElementOf<D>::type;
 ///
 /// All ranks of a training give a dataset with equal values, or each rank wraps a part of its own in PerRank.
 template <class D>
-concept Dataset = std::copyable<D> && TargetElement<typename D::Target> &&
+concept Dataset = Copyable<D> && TargetElement<typename D::Target> &&
     requires(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y) {
   { data.size() } -> std::same_as<Index>;
   { data.sample_shape() } -> std::same_as<Shape>;

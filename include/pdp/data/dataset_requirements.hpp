@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/data/dataset.hpp>
 
@@ -37,7 +38,7 @@ constexpr bool takes_epoch_rightly =
 
 template <class D>
 struct DatasetRequirements {
-  static_assert(std::copyable<D>, "pdp: this dataset cannot be copied; the loader keeps a copy of its own, and copies must be cheap");
+  static_assert(Copyable<D>, "pdp: this dataset cannot be copied; the loader keeps a copy of its own, and copies must be cheap");
   static_assert(has_target<D>, "pdp: this dataset needs the type of its targets, `using Target = std::int32_t` or `using Target = float`");
   static_assert(
       requires(const D& data) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/pass.hpp>
 
@@ -92,7 +93,7 @@ using TargetOf = typename detail::TargetOf<L, D, T>::type;
 /// A loss that ignores rows has a member counts(target), and one with weighted rows a member weight(target); see loss/counted_rows.hpp. A
 /// loss that needs memory of a device, such as a table, has a member on(device). It returns an object with the functions that compute.
 template <class L, class D, class T = float>
-concept Loss = std::copyable<L> && detail::Takes<L, D, T, TargetOf<L, D, T>> && requires(const L& loss) {
+concept Loss = Copyable<L> && detail::Takes<L, D, T, TargetOf<L, D, T>> && requires(const L& loss) {
   { loss.target_elements(Index{}) } -> std::same_as<Index>;
   { L::has_classes } -> std::convertible_to<bool>;  // whether there is an accuracy
 };

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/loss/loss.hpp>
 
@@ -19,7 +20,7 @@ struct Evaluate {
 template <class L, class D, class T>
 struct LossRequirements {
   static constexpr bool has_target = requires { typename L::Target; };
-  static_assert(std::copyable<L>, "pdp: this loss cannot be copied");
+  static_assert(Copyable<L>, "pdp: this loss cannot be copied");
   static_assert(has_target, "pdp: this loss needs the type of its targets, `using Target = std::int32_t` or `using Target = float`");
   static_assert(
       requires(const L& loss) {

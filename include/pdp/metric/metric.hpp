@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/matrix.hpp>
 
@@ -27,7 +28,7 @@ concept Takes = requires(const M& metric, Matrix<const float> outputs, std::span
 /// added. The ranks are merged in their order, so all ranks get the same bits. An optional constant `higher_is_better` is false if it is
 /// missing.
 template <class M>
-concept Metric = std::copyable<M> &&
+concept Metric = Copyable<M> &&
     (Takes<M, std::int32_t> || Takes<M, float>)&&requires(const M& metric, Index outputs, std::span<const double> state) {
   { metric.name() } -> std::convertible_to<std::string>;
   { metric.state_size(outputs) } -> std::same_as<Index>;

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/layer.hpp>
 #include <pdp/nn/misfit.hpp>
@@ -22,7 +23,7 @@ struct TypeList {
 /// leaves() returns the number of leaves. leaf(number, visit) calls visit(layer) with one of them. for_each_leaf(path, visit) calls
 /// visit(layer, its path) with each in order; its path is `path` extended by its position. Leaves is the TypeList of their distinct types.
 template <class C>
-concept Container = std::copyable<C> && requires(const C& container) {
+concept Container = Copyable<C> && requires(const C& container) {
   { container.leaves() } -> std::same_as<Index>;
   typename C::Leaves;
 };

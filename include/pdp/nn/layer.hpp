@@ -6,6 +6,7 @@
 
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/pass.hpp>
@@ -34,7 +35,7 @@ struct State {
 /// parameters(path, offset, visit) calls visit with each Parameter, the first at `offset`. Offsets and parameter_elements() count elements
 /// in memory, with each parameter padded to a multiple of `parameter_block`.
 template <class L>
-concept Layer = std::copyable<L> && requires(const L& layer, Shape input, Path path, Index offset, void (*visit)(const Parameter&)) {
+concept Layer = Copyable<L> && requires(const L& layer, Shape input, Path path, Index offset, void (*visit)(const Parameter&)) {
   { L::name } -> std::convertible_to<const char*>;
   { layer.input_elements() } -> std::same_as<Index>;  // values of a sample that it takes; 0: any
   { layer.output(input) } -> std::same_as<Shape>;

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/nn/pauses.hpp>
@@ -28,7 +29,7 @@ struct LayerRequirements {
   || requires(const L& layer, Shape shape) { layer.output(shape); };
   static constexpr bool any = !resembles || Layer<L>;
 
-  static_assert(any || std::copyable<L>, "pdp: this layer cannot be copied; a layer is a literal of sizes");
+  static_assert(any || Copyable<L>, "pdp: this layer cannot be copied; a layer is a literal of sizes");
   static_assert(
       any ||
           requires {

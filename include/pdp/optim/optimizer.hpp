@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/step_state.hpp>
 
@@ -22,7 +23,7 @@ using pdp::StepInfo;
 /// elements that this rank updates. Values that depend on the step alone go into constants(StepInfo), an optional member. update() then
 /// gets its result instead of the StepInfo.
 template <class O>
-concept Optimizer = std::copyable<O> &&
+concept Optimizer = Copyable<O> &&
     requires(const O& rule, float& parameter, float gradient, typename O::template State<float>& state, const StepInfo& step) {
   requires std::is_trivially_copyable_v<typename O::template State<float>>;
   requires requires { rule.update(parameter, gradient, state, step); } || requires {

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/optim/optimizer.hpp>
 #include <pdp/optim/schedule.hpp>
@@ -30,7 +31,7 @@ struct OptimizerRequirements {
   static constexpr bool resembles = has_state || has_update<O>;
   static constexpr bool any = !resembles || Optimizer<O>;
 
-  static_assert(any || std::copyable<O>, "pdp: this optimizer cannot be copied");
+  static_assert(any || Copyable<O>, "pdp: this optimizer cannot be copied");
   static_assert(
       any || has_state,
       "pdp: this optimizer needs the template `template <class V> struct State`: its state for each parameter, which may be empty");
@@ -71,7 +72,7 @@ struct ScheduleRequirements {
   static constexpr bool resembles = requires(const S& schedule, std::int64_t step) { schedule.factor(step); }
   || requires { &S::factor; };
   static constexpr bool any = !resembles || Schedule<S>;
-  static_assert(any || std::copyable<S>, "pdp: this learning-rate schedule cannot be copied");
+  static_assert(any || Copyable<S>, "pdp: this learning-rate schedule cannot be copied");
   static_assert(
       any || requires(const S& schedule, std::int64_t step) { schedule.factor(step); },
       "pdp: factor of this learning-rate schedule must be const, with one argument, `std::int64_t step`");

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
 namespace pdp::optim {
@@ -10,7 +11,7 @@ namespace pdp::optim {
 /// A learning-rate schedule: factor(step) returns the factor for the optimizer's rate in step 0, 1, 2, .... It must accept any number of
 /// steps, since a trainer also calls it for some steps after the end of training.
 template <class S>
-concept Schedule = std::copyable<S> && requires(const S& schedule, std::int64_t step) {
+concept Schedule = Copyable<S> && requires(const S& schedule, std::int64_t step) {
   { schedule.factor(step) } -> std::same_as<float>;
 };
 

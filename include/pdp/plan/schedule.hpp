@@ -7,6 +7,7 @@
 #include <iterator>
 #include <vector>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::plan {
@@ -37,7 +38,7 @@ struct PipelinePlace {
 /// rank + ranks, and so on. actions(place) returns a rank's work in a step: each micro-batch once forward and once backward in each of its
 /// stages.
 template <class S>
-concept Schedule = std::copyable<S> && requires(const S& schedule, PipelinePlace at) {
+concept Schedule = Copyable<S> && requires(const S& schedule, PipelinePlace at) {
   { schedule.chunks } -> std::convertible_to<int>;
   { schedule.actions(at) } -> std::same_as<std::vector<Action>>;
 };

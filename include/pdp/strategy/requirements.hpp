@@ -1,8 +1,8 @@
 #pragma once
 
-#include <concepts>
 #include <utility>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/wrong_argument.hpp>
 #include <pdp/strategy/strategy.hpp>
 
@@ -23,7 +23,7 @@ struct StrategyRequirements {
   static constexpr bool resembles = plan >= 0 || requires { &S::plan; };
   static constexpr bool any = !resembles || Strategy<S>;
 
-  static_assert(any || std::copyable<S>, "pdp: this strategy cannot be copied");
+  static_assert(any || Copyable<S>, "pdp: this strategy cannot be copied");
   static_assert(any || plan != 1, "pdp: plan of this strategy: argument 1, the model, must be `const nn::Outline& model`");
   static_assert(any || plan != 2,
                 "pdp: plan of this strategy: argument 2, the rank and the number of ranks, must be `plan::RankInWorld at`");

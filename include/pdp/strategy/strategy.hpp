@@ -3,6 +3,7 @@
 #include <concepts>
 #include <vector>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/plan/pauses.hpp>
 #include <pdp/plan/plan.hpp>
@@ -16,7 +17,7 @@ using namespace plan;
 /// A way to spread training over ranks: a spec of sizes, without a communicator. plan(model, at) is a pure function that returns the plan
 /// of one rank. pdp's strategies throw ConfigError if an option is not valid, or does not fit the model or the world.
 template <class S>
-concept Strategy = std::copyable<S> && requires(const S& strategy, const Outline& model, RankInWorld at) {
+concept Strategy = Copyable<S> && requires(const S& strategy, const Outline& model, RankInWorld at) {
   { strategy.plan(model, at) } -> std::same_as<Plan>;
 };
 
