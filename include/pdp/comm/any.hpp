@@ -200,6 +200,4 @@ class Any : public BasicCommunicator<AnyCalls> {
   [[nodiscard]] std::string_view name() const { return erased().name(); }
 };
 
-static_assert(Communicator<Any> && HasReduceScatter<Any>);
-
 }  // namespace pdp::comm

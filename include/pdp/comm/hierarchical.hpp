@@ -49,8 +49,6 @@ class Hierarchical<Shm, Tcp> : public BasicCommunicator<Member<HierarchicalTrans
 /// The communicator for a program that may run on one host or on several.
 using Default = Hierarchical<Shm, Tcp>;
 
-static_assert(Communicator<Default> && HasReduceScatter<Default> && FailsFast<Default> && !RankOrdered<Default>);
-
 }  // namespace pdp::comm
 
 #ifndef PDP_SEPARATE_HIERARCHICAL

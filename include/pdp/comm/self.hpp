@@ -46,8 +46,6 @@ class Self : public BasicCommunicator<Member<SelfTransport>> {
   [[nodiscard]] Self split(int color, int key) { return BasicCommunicator::split(color, key); }
 };
 
-static_assert(Communicator<Self> && HasReduceScatter<Self> && FailsFast<Self> && Alone<Self>);
-
 }  // namespace pdp::comm
 
 #ifndef PDP_SEPARATE_CORE

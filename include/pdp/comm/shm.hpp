@@ -31,8 +31,6 @@ class Shm : public BasicCommunicator<Member<ShmTransport>> {
   static Shm connect(StoreView store, int rank, int size, TimePoint deadline);
 };
 
-static_assert(Communicator<Shm> && HasReduceScatter<Shm> && FailsFast<Shm>);
-
 }  // namespace pdp::comm
 
 #ifndef PDP_SEPARATE_SHM

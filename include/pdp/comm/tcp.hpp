@@ -31,8 +31,6 @@ class Tcp : public BasicCommunicator<Member<TcpTransport>> {
   static Tcp connect(StoreView store, int rank, int size, TimePoint deadline);
 };
 
-static_assert(Communicator<Tcp> && HasReduceScatter<Tcp> && FailsFast<Tcp>);
-
 }  // namespace pdp::comm
 
 #ifndef PDP_SEPARATE_TCP

@@ -30,8 +30,6 @@ class Thread : public BasicCommunicator<Member<ThreadTransport>> {
   static std::vector<Thread> world(int size);
 };
 
-static_assert(Communicator<Thread> && HasReduceScatter<Thread> && FailsFast<Thread>);
-
 }  // namespace pdp::comm
 
 #ifndef PDP_SEPARATE_CORE

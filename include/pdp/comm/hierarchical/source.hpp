@@ -68,4 +68,6 @@ PDP_INLINE Hierarchical<Shm, Tcp> Hierarchical<Shm, Tcp>::connect(StoreView stor
   return Hierarchical{HierarchicalTransport::connect(store, rank, size, deadline, host)};
 }
 
+static_assert(Communicator<Default> && HasReduceScatter<Default> && FailsFast<Default> && !RankOrdered<Default>);
+
 }  // namespace pdp::comm

@@ -32,4 +32,6 @@ PDP_INLINE Shm Shm::connect(StoreView store, int rank, int size, TimePoint deadl
   return Shm{ShmTransport::connect(store, rank, size, deadline)};
 }
 
+static_assert(Communicator<Shm> && HasReduceScatter<Shm> && FailsFast<Shm>);
+
 }  // namespace pdp::comm

@@ -26,4 +26,6 @@ PDP_INLINE void SelfTransport::fail(Failure failure) {
 
 PDP_INLINE Self::Self() : BasicCommunicator{Member{SelfTransport{}}} {}
 
+static_assert(Communicator<Self> && HasReduceScatter<Self> && FailsFast<Self> && Alone<Self>);
+
 }  // namespace pdp::comm

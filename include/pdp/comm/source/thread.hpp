@@ -20,4 +20,6 @@ PDP_INLINE std::vector<Thread> Thread::world(int size) {
   return ranks;
 }
 
+static_assert(Communicator<Thread> && HasReduceScatter<Thread> && FailsFast<Thread>);
+
 }  // namespace pdp::comm

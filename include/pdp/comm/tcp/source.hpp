@@ -26,4 +26,6 @@ PDP_INLINE Tcp Tcp::connect(StoreView store, int rank, int size, TimePoint deadl
   return Tcp{TcpTransport::connect(store, rank, size, deadline)};
 }
 
+static_assert(Communicator<Tcp> && HasReduceScatter<Tcp> && FailsFast<Tcp>);
+
 }  // namespace pdp::comm
