@@ -341,6 +341,7 @@ set(pdp_headers
     pdp/launch/access/access.hpp
     pdp/launch/access/munge.hpp
     pdp/launch/access/shared_secret.hpp
+    pdp/launch/connector.hpp
     pdp/launch/join.hpp
     pdp/launch/net/address.hpp
     pdp/launch/net/host_name.hpp
@@ -352,6 +353,7 @@ set(pdp_headers
     pdp/launch/place.hpp
     pdp/launch/process/carry_out.hpp
     pdp/launch/process/cores.hpp
+    pdp/launch/process/job.hpp
     pdp/launch/process/launcher_signals.hpp
     pdp/launch/process/local.hpp
     pdp/launch/process/problem.hpp
@@ -360,6 +362,7 @@ set(pdp_headers
     pdp/launch/process/shared_cores.hpp
     pdp/launch/process/signal_name.hpp
     pdp/launch/process/source/cores.hpp
+    pdp/launch/process/source/job.hpp
     pdp/launch/process/source/problem.hpp
     pdp/launch/process/source/report.hpp
     pdp/launch/process/source/stack.hpp

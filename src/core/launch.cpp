@@ -5,6 +5,7 @@
 
 #include <pdp/launch/net/source/host_name.hpp>
 #include <pdp/launch/process/source/cores.hpp>
+#include <pdp/launch/process/source/job.hpp>
 #include <pdp/launch/process/source/problem.hpp>
 #include <pdp/launch/process/source/report.hpp>
 #include <pdp/launch/process/source/stack.hpp>

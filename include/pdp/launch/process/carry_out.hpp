@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <type_traits>
 
@@ -12,17 +13,29 @@
 
 namespace pdp::launch::detail {
 
-/// Runs the user's function on one rank, and then a barrier: ranks that have not made the same calls find out there at the latest. Returns
-/// the exit code: the result of the function, or 0 if it has none. If the function throws, passes the error to `tell` and only then aborts
-/// the world. So this error is recorded before the errors that it causes on other ranks.
-template <class Comm, class F, class Tell>
-int carry_out(Comm world, F& function, const Tell& tell) {
-  try {
-    int code = 0;  // NOLINT(misc-const-correctness): it is assigned if the function has a result
-    if constexpr (std::is_void_v<std::invoke_result_t<F&, Comm&>>)
+/// Records why a rank has ended early. It may be called by all ranks of a process at the same time.
+using Tell = std::function<void(const Problem& problem, int rank)>;
+
+/// Returns the program's function with the result of a rank: that of the function, or 0 if it has none. Borrows it.
+template <class World, class F>
+std::function<int(World&)> rank_function(F& function) {
+  return [&function](World& world) -> int {
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, World&>>) {
       function(world);
-    else
-      code = as_int(function(world));
+      return 0;
+    } else {
+      return as_int(function(world));
+    }
+  };
+}
+
+/// Runs the program's function on one rank, and then a barrier: ranks that have not made the same calls find out there at the latest.
+/// Returns the exit code. If the function throws, passes the error to `tell` and only then aborts the world. So this error is recorded
+/// before the errors that it causes on other ranks.
+template <class World>
+int carry_out(World world, const std::function<int(World&)>& function, const Tell& tell) {
+  try {
+    const int code = function(world);
     check_standard_output();
     world.barrier();
     return code;

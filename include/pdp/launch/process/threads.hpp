@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -10,7 +11,7 @@
 
 #include <pdp/comm/clock.hpp>
 #include <pdp/core/cast.hpp>
-#include <pdp/launch/join.hpp>
+#include <pdp/launch/connector.hpp>
 #include <pdp/launch/process/carry_out.hpp>
 #include <pdp/launch/process/cores.hpp>
 #include <pdp/launch/process/problem.hpp>
@@ -48,8 +49,8 @@ struct Seat {
 ///
 /// Each thread converts its element, a Seat or a communicator, to World and calls the function with it. World is comm::Thread, an Any that
 /// holds one, or a communicator of devices. `deadline`: of calls; nothing: the communicator's default.
-template <class World, class AnySeat, class F>
-int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& deadline, F& function) {
+template <class World, class AnySeat>
+int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& deadline, const std::function<int(World&)>& function) {
   const auto count = as_int(all.size());
   std::mutex mutex;
   std::optional<std::pair<int, Problem>> root, consequence;
@@ -63,7 +64,7 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
     std::vector<AnySeat> seats = std::move(all);
     while (!seats.empty()) {
       threads.emplace_back([&, own = as_int(seats.size()) - 1, seat = std::move(seats.back())]() mutable {
-        const auto tell = [&](const Problem& problem, int rank) {
+        const Tell tell = [&](const Problem& problem, int rank) {
           const std::lock_guard lock{mutex};
           auto& first = problem.kind == Problem::Kind::consequence ? consequence : root;
           if (!first) first.emplace(rank, problem);
