@@ -286,6 +286,7 @@ set(pdp_headers
     pdp/data/source/share_order.hpp
     pdp/data/source/shown.hpp
     pdp/data/training_epoch.hpp
+    pdp/engine/adapted_plan.hpp
     pdp/engine/averages.hpp
     pdp/engine/batch.hpp
     pdp/engine/batch_input.hpp
@@ -643,6 +644,7 @@ set(pdp_headers
     pdp/train/evaluation.hpp
     pdp/train/fit_run.hpp
     pdp/train/instances.hpp
+    pdp/train/kept_parameters.hpp
     pdp/train/learning_rate.hpp
     pdp/train/log.hpp
     pdp/train/loss_watch.hpp

@@ -46,6 +46,8 @@ template class RowCount<comm::Any>;
 template class TrainingState<comm::Any, cpu::Cpu, float>;
 template class CallMemory<comm::Any, cpu::Cpu, float>;
 template class UnitMemory<comm::Any, cpu::Cpu, float>;
+template class UnitCalls<comm::Any, cpu::Cpu, float, float>;
+template plan::Plan adapted_plan<float, float>(const comm::Any&, const plan::Plan&, int);
 template void check_parameters(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const plan::Plan&);
 template std::vector<float> collect(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const Contributions&);
 template Timeline collect_timeline(comm::Any&, const cpu::Cpu&, const std::vector<plan::Plan>&, std::span<const Timed>);

@@ -47,7 +47,23 @@ template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, c
 template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, const data::DatasetView<float>&, bool, data::Shard,
                                                   std::uint64_t);
 
+template data::Loader<data::DatasetView<std::int32_t>> detail::training_loader(const data::DatasetView<std::int32_t>&, const DataDivision&,
+                                                                               const TrainerOptions&, bool, data::Shard);
+template data::Loader<data::DatasetView<float>> detail::training_loader(const data::DatasetView<float>&, const DataDivision&,
+                                                                        const TrainerOptions&, bool, data::Shard);
+template void check_agreement(comm::Any&, const cpu::Cpu&, const CallArguments&);
+template std::span<const float> detail::converted(std::span<const double>, std::vector<float>&, std::size_t);
+template std::vector<std::byte> detail::kept_parameters(nn::StageParameters<cpu::Cpu, float>&);
+template void detail::set_kept_parameters(nn::StageParameters<cpu::Cpu, float>&, std::span<const std::byte>);
+
 }  // namespace pdp
+
+namespace pdp::data {
+
+template class Loader<DatasetView<std::int32_t>>;
+template class Loader<DatasetView<float>>;
+
+}  // namespace pdp::data
 
 namespace pdp::checkpoint {
 

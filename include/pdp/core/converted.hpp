@@ -12,6 +12,14 @@
 
 namespace pdp::detail {
 
+/// Copies values to `memory`, for which the first call allocates `most` elements. Returns the copy.
+template <class T, class Other>
+std::span<const T> converted(std::span<const Other> values, std::vector<T>& memory, std::size_t most) {
+  memory.reserve(std::max(most, values.size()));
+  memory.assign(values.begin(), values.end());
+  return memory;
+}
+
 /// Memory in which arguments are converted to elements of type T. Floats and doubles convert to each other; any other type must be T.
 template <class T>
 class Converted {
@@ -33,10 +41,7 @@ class Converted<T> {
 
   /// Returns the elements as they were given if they are of type T. Otherwise returns a copy, which is valid until the next call.
   [[nodiscard]] std::span<const T> operator()(Given given) {
-    if (given.other().empty()) return given.same();
-    values_.reserve(std::max(as_size(most_), given.size()));
-    values_.assign(given.other().begin(), given.other().end());
-    return values_;
+    return given.other().empty() ? given.same() : converted(given.other(), values_, as_size(most_));
   }
 
  private:

@@ -80,7 +80,7 @@ class Loader {
 
   /// Throws ConfigError if the sampler's number of samples is not the size of the dataset, or the shard is invalid or not that of the
   /// sampler.
-  Loader(D data, AnySampler sampler, Shard shard = {}) : data_{std::move(data)}, prefetch_{source(data_), std::move(sampler), shard} {}
+  Loader(D data, AnySampler sampler, Shard shard = {});
 
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -99,15 +99,24 @@ class Loader {
   const Batch<Target, Sample>* next() { return prefetch_.next(); }
 
  private:
-  static typename detail::Prefetch<Target, Sample>::Source source(const D& data) {
-    const auto gather = [](const void* from, std::span<const Index> which, std::span<Sample> x, std::span<Target> y,
-                           const TrainingEpoch& epoch) { gather_in_epoch(*static_cast<const D*>(from), which, x, y, epoch); };
-    return {std::addressof(data), gather, data.size(), data.sample_shape().elements(), data.target_shape().elements()};
-  }
-
   D data_;
   detail::Prefetch<Target, Sample> prefetch_;  // last member: its thread ends before data_ is destroyed
 };
+
+namespace detail {
+
+template <Dataset D>
+typename Prefetch<typename D::Target, SampleOf<D>>::Source source_of(const D& data) {
+  const auto gather = [](const void* from, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y,
+                         const TrainingEpoch& epoch) { gather_in_epoch(*static_cast<const D*>(from), which, x, y, epoch); };
+  return {std::addressof(data), gather, data.size(), data.sample_shape().elements(), data.target_shape().elements()};
+}
+
+}  // namespace detail
+
+template <Dataset D>
+Loader<D>::Loader(D data, AnySampler sampler, Shard shard)
+    : data_{std::move(data)}, prefetch_{detail::source_of(data_), std::move(sampler), shard} {}
 
 }  // namespace pdp::data
 

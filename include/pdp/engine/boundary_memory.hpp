@@ -25,6 +25,8 @@ class BoundaryMemory {
 
   /// `micro_rows`: rows of a full micro-batch. `numbers`: those of steps, in the device's memory.
   BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows, const StepNumbers* numbers = nullptr);
+  BoundaryMemory(BoundaryMemory&&) noexcept;
+  ~BoundaryMemory();
 
   [[nodiscard]] std::span<Slot> slots_when(bool training) { return training ? step_ : evaluation_; }
   [[nodiscard]] const Slot& evaluation() const { return evaluation_.front(); }
@@ -47,6 +49,11 @@ class BoundaryMemory {
   DeviceMemory<D, double> batch_sums_;  // of each micro-batch of a step
   std::vector<Slot> step_, evaluation_;
 };
+
+template <class D, class T>
+BoundaryMemory<D, T>::BoundaryMemory(BoundaryMemory&&) noexcept = default;
+template <class D, class T>
+BoundaryMemory<D, T>::~BoundaryMemory() = default;
 
 template <class D, class T>
 BoundaryMemory<D, T>::BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows,

@@ -11,6 +11,7 @@
 
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/engine/adapted_plan.hpp>
 #include <pdp/engine/averages.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/channels.hpp>
@@ -29,7 +30,7 @@
 #include <pdp/engine/training_state.hpp>
 #include <pdp/engine/unit_memory.hpp>
 #include <pdp/engine/worker.hpp>
-#include <pdp/plan/common_memory.hpp>
+#include <pdp/plan/plan.hpp>
 
 namespace pdp::engine {
 
@@ -56,13 +57,13 @@ class Engine {
   /// (see plan_for).
   template <nn::Block Model>
   requires(std::same_as<nn::LeafTypes<Model>, Types>)
-      Engine(C& world, plan::Plan plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
+      Engine(C& world, const plan::Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits,
              const plan::GradientPolicy& policy = {}, D device = {})
-      : plan_{(engine::check_device(world, device), adapted(world, std::move(plan), world.rank()))},
+      : plan_{(engine::check_device(world, device), adapted(world, plan, world.rank()))},
         groups_{world, plan_},
         channels_{groups_, plan_, device},
         memory_{groups_, device, plan_, nn::outline(model, input)},
-        worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent(), memory_.lent_scratch()},
+        worker_{plan_, model, input, loss, optimizer, limits, device, memory_.lent()},
         takes_loss_{computes_loss(plan_.step)},
         evaluates_loss_{computes_loss(plan_.evaluate)},
         counts_{plan_.tensor.index == 0},
@@ -89,14 +90,10 @@ class Engine {
   /// memory.
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
   /// Returns a rank's plan as its engine executes it.
-  static plan::Plan adapted(const C& world, plan::Plan plan, int rank) {
-    if constexpr (may_see_memory<C, T, Reduced>)
-      if (world.shares_memory()) return plan::in_common_memory(std::move(plan), {rank, world.size()});
-    return plan;
-  }
+  static plan::Plan adapted(const C& world, const plan::Plan& plan, int rank) { return adapted_plan<T, Reduced>(world, plan, rank); }
   /// Returns the plans of all ranks as their engines execute them.
   static std::vector<plan::Plan> adapted(const C& world, std::vector<plan::Plan> all) {
-    for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = adapted(world, std::move(all[rank]), as_int(rank));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) all[rank] = adapted(world, all[rank], as_int(rank));
     return all;
   }
   [[nodiscard]] auto& stage() { return worker_.stage(); }
@@ -104,8 +101,8 @@ class Engine {
   [[nodiscard]] const Optimizer& optimizer() const { return worker_.optimizer(); }
   /// Returns the state of the training, which checkpoints save and restore.
   [[nodiscard]] TrainingState<C, D, T> state() {
-    auto& updates = worker_.updates();
-    return {plan_, groups_, in_flight_, averages_, worker_.stage(), updates.state(), updates.state_names(), worker_.norm, worker_.steps()};
+    return {plan_,        groups_,        in_flight_, averages_, worker_.stage(), worker_.updates().state(), &optim::state_name<Optimizer>,
+            worker_.norm, worker_.steps()};
   }
   /// Puts the averages of optim::Averaged in place of the parameters, or the parameters back. Every rank makes the first call.
   void use_averages() {
@@ -272,7 +269,7 @@ class Engine {
   LossCheck<C, Worker> loss_check_;
 };
 template <comm::Communicator C, nn::Block Model, class Loss, optim::Optimizer Optimizer, class D = cpu::Cpu>
-Engine(C&, plan::Plan, const Model&, const Shape&, Loss, Optimizer, Limits, const plan::GradientPolicy& = {}, D = {})
+Engine(C&, const plan::Plan&, const Model&, const Shape&, Loss, Optimizer, Limits, const plan::GradientPolicy& = {}, D = {})
     -> Engine<C, nn::LeafTypes<Model>, Loss, Optimizer, Float32, D>;
 
 }  // namespace pdp::engine

@@ -41,7 +41,7 @@ class Executor {
         rows_{rows},
         in_flight_{in_flight},
         tags_{plan.micro_batches, worker.stage().outline().size()},
-        units_{groups, plan, memory, worker},
+        units_{groups, plan, memory, worker.stage()},
         messages_(messages) {}
 
   /// Begins a call of the engine, from which the tags of later messages follow.
@@ -90,7 +90,7 @@ class Executor {
         }
         break;
       case plan::Op::update:
-        units_.update(i.unit);
+        worker_.apply(i.unit, units_.gradients_to_add(i.unit), units_.others_values(i.unit));
         break;
       case plan::Op::send_start:
       case plan::Op::receive_start:
@@ -200,7 +200,7 @@ class Executor {
   InFlight<C, D>& in_flight_;
   MessageTags tags_;
   bool counts_rows_ = false;
-  UnitCalls<C, W, Reduced> units_;
+  UnitCalls<C, D, T, Reduced> units_;
   // Work in flight is declared last, as in units_, so that it is destroyed before the memory that it borrows.
   std::vector<Work> messages_;
   Work norming_, totalling_;

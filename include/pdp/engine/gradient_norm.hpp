@@ -30,7 +30,10 @@ class GradientNorm {
   using Gradient = Accumulated<T>;
 
  public:
-  GradientNorm() = default;
+  GradientNorm();
+  GradientNorm(GradientNorm&&) noexcept;
+  GradientNorm& operator=(GradientNorm&&) noexcept;
+  ~GradientNorm();
   /// `counts`: for each unit, whether this rank adds its part (see Groups::counted_units). `frozen`: whether a parameter is left out.
   /// Throws ConfigError if the policy is not valid, and PlanError if the plan lacks a norm that the policy needs.
   GradientNorm(nn::StageParameters<D, T>& stage, const plan::Plan& plan, const plan::GradientPolicy& policy,
@@ -91,6 +94,15 @@ class GradientNorm {
   DeviceMemory<D, double> watched_;       // [tensor]: its square; only for NonFinite::stop
   DeviceMemory<D, StepHistory> history_;  // only if the policy needs the norm
 };
+
+template <class D, class T>
+GradientNorm<D, T>::GradientNorm() = default;
+template <class D, class T>
+GradientNorm<D, T>::GradientNorm(GradientNorm&&) noexcept = default;
+template <class D, class T>
+GradientNorm<D, T>& GradientNorm<D, T>::operator=(GradientNorm&&) noexcept = default;
+template <class D, class T>
+GradientNorm<D, T>::~GradientNorm() = default;
 
 template <class D, class T>
 GradientNorm<D, T>::GradientNorm(nn::StageParameters<D, T>& stage, const plan::Plan& plan, const plan::GradientPolicy& policy,

@@ -19,6 +19,9 @@ class Groups {
  public:
   /// Every rank of the world makes this call.
   Groups(C& world, const plan::Plan& plan);
+  Groups(const Groups&) = delete;
+  Groups& operator=(const Groups&) = delete;
+  ~Groups();
 
   [[nodiscard]] int size() const { return as_int(all_.size()); }
   /// Returns the number of ranks of each group.
@@ -40,6 +43,9 @@ Groups<C>::Groups(C& world, const plan::Plan& plan) {
   all_.push_back(&world);
   for (const plan::GroupSpec& group : plan.groups) all_.push_back(&owned_.emplace_back(world.split(group.color, group.key)));
 }
+
+template <comm::Communicator C>
+Groups<C>::~Groups() = default;
 
 template <comm::Communicator C>
 std::vector<int> Groups<C>::sizes() const {

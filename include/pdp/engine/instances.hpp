@@ -7,6 +7,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/cpu.hpp>
+#include <pdp/engine/adapted_plan.hpp>
 #include <pdp/engine/averages.hpp>
 #include <pdp/engine/boundary_memory.hpp>
 #include <pdp/engine/call_memory.hpp>
@@ -20,6 +21,7 @@
 #include <pdp/engine/slice_sums.hpp>
 #include <pdp/engine/timeline.hpp>
 #include <pdp/engine/training_state.hpp>
+#include <pdp/engine/unit_calls.hpp>
 #include <pdp/engine/unit_memory.hpp>
 #include <pdp/nn/parameter_memory.hpp>
 #include <pdp/nn/stage_parameters.hpp>
@@ -53,6 +55,8 @@ extern template class RowCount<comm::Any>;
 extern template class TrainingState<comm::Any, cpu::Cpu, float>;
 extern template class CallMemory<comm::Any, cpu::Cpu, float>;
 extern template class UnitMemory<comm::Any, cpu::Cpu, float>;
+extern template class UnitCalls<comm::Any, cpu::Cpu, float, float>;
+extern template plan::Plan adapted_plan<float, float>(const comm::Any&, const plan::Plan&, int);
 extern template void check_parameters(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const plan::Plan&);
 extern template std::vector<float> collect(comm::Any&, nn::StageParameters<cpu::Cpu, float>&, const Contributions&);
 extern template Timeline collect_timeline(comm::Any&, const cpu::Cpu&, const std::vector<plan::Plan>&, std::span<const Timed>);

@@ -75,14 +75,9 @@ class LossCheck {
         worker_{worker},
         in_flight_{in_flight},
         is_on_{policy.non_finite == plan::NonFinite::stop_on_loss},
-        reads_inputs_{std::ranges::any_of(
-            plan.step, [](const plan::Instruction& i) { return i.op == plan::Op::forward && i.first == 0 && i.last > 0; })},
+        reads_inputs_{reads_samples(plan.step)},
         reads_targets_{computes_loss(plan.step) && !worker.may_ignore_rows()} {
-    const auto is_total = [](const plan::Instruction& i) { return i.op == plan::Op::totals_wait && i.group == 0; };
-    if (is_on_ && world.size() > 1 && std::ranges::none_of(plan.step, is_total))
-      throw PlanError{
-          "stopping at a loss that is not finite needs the totals of each step on all ranks, which the plan does not compute; add "
-          "totals_start and totals_wait, or train with NonFinite::ignore"};
+    if (is_on_ && world.size() > 1) check_totals(plan.step);
   }
 
   /// Call it when a step has started. A CPU has then finished the step. It has read the batch in memory that may change later.

@@ -41,19 +41,11 @@ class TrainingState {
   using Gradient = Accumulated<T>;
   using Parts = std::vector<StatePart<Gradient>>;
 
-  /// The members of an engine to which this refers. `names`: those of the fields of the optimizer's state in files.
+  /// The members of an engine to which this refers. name_of_field(i) returns the name of field i of the optimizer's state in
+  /// files.
   TrainingState(const plan::Plan& plan, const Groups<C>& groups, InFlight<C, D>& in_flight, const Averages<D, T>& averages,
-                nn::StageParameters<D, T>& stage, OptimizerState<D, T>& optimizer, std::vector<std::string> names, GradientNorm<D, T>& norm,
-                std::int64_t& steps)
-      : plan_{plan},
-        groups_{groups},
-        in_flight_{in_flight},
-        averages_{averages},
-        stage_{stage},
-        optimizer_{optimizer},
-        names_{std::move(names)},
-        norm_{norm},
-        steps_{steps} {}
+                nn::StageParameters<D, T>& stage, OptimizerState<D, T>& optimizer, std::string (*name_of_field)(int),
+                GradientNorm<D, T>& norm, std::int64_t& steps);
 
   [[nodiscard]] nn::StageParameters<D, T>& stage() const { return stage_; }
   [[nodiscard]] const D& device() const { return stage_.device(); }
@@ -112,5 +104,20 @@ class TrainingState {
   GradientNorm<D, T>& norm_;
   std::int64_t& steps_;
 };
+
+template <comm::Communicator C, class D, class T>
+TrainingState<C, D, T>::TrainingState(const plan::Plan& plan, const Groups<C>& groups, InFlight<C, D>& in_flight,
+                                      const Averages<D, T>& averages, nn::StageParameters<D, T>& stage, OptimizerState<D, T>& optimizer,
+                                      std::string (*name_of_field)(int), GradientNorm<D, T>& norm, std::int64_t& steps)
+    : plan_{plan},
+      groups_{groups},
+      in_flight_{in_flight},
+      averages_{averages},
+      stage_{stage},
+      optimizer_{optimizer},
+      norm_{norm},
+      steps_{steps} {
+  for (std::size_t field = 0; field < optimizer.fields(); ++field) names_.push_back(name_of_field(as_int(field)));
+}
 
 }  // namespace pdp::engine

@@ -34,10 +34,13 @@ class UnitMemory {
  public:
   /// Every rank of each group makes this call.
   UnitMemory(const Groups<C>& groups, const D& device, const plan::Plan& plan, const plan::Outline& model);
+  UnitMemory(const UnitMemory&) = delete;
+  UnitMemory& operator=(const UnitMemory&) = delete;
+  ~UnitMemory();
 
   /// Returns the memory that a Stage borrows.
   [[nodiscard]] nn::Lent<T> lent();
-  /// Returns the memory that a Worker borrows for sums of slices (see SliceSums).
+  /// Returns the memory for sums of slices (see SliceSums).
   [[nodiscard]] std::vector<std::span<Gradient>> lent_scratch();
 
   /// Returns whether this rank sees a unit's memory on all ranks of its group. Each rank then keeps a slice of the optimizer state.
@@ -81,6 +84,9 @@ UnitMemory<C, D, T, Reduced>::UnitMemory(const Groups<C>& groups, const D& devic
     : units_(plan.units.size()) {
   if constexpr (sees_memory || comm::HasDeviceBuffers<C>) lend(groups, device, plan, model);
 }
+
+template <comm::Communicator C, class D, class T, class Reduced>
+UnitMemory<C, D, T, Reduced>::~UnitMemory() = default;
 
 template <comm::Communicator C, class D, class T, class Reduced>
 nn::Lent<T> UnitMemory<C, D, T, Reduced>::lent() {

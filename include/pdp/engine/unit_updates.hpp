@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <pdp/core/cast.hpp>
@@ -34,12 +33,6 @@ class UnitUpdates {
 
   [[nodiscard]] const Optimizer& optimizer() const { return optimizer_; }
   [[nodiscard]] OptimizerState<D, T>& state() { return state_; }
-  /// Returns the names of the fields of the state in files.
-  [[nodiscard]] std::vector<std::string> state_names() const {
-    std::vector<std::string> names;
-    for (std::size_t field = 0; field < state_.fields(); ++field) names.push_back(optim::state_name<Optimizer>(as_int(field)));
-    return names;
-  }
 
   /// Updates this rank's slice of a unit. `parameters` is the slice. The gradients and copies are as long, as for update() of a device.
   void apply(const D& device, int unit, const StepNumbers* numbers, std::span<Gradient> parameters,
@@ -47,8 +40,8 @@ class UnitUpdates {
     for (const UpdateRun& run : state_.runs(unit)) {
       if (run.settings.is_frozen) continue;
       const std::span<Gradient> own = parameters.subspan(as_size(run.begin), as_size(run.elements));
-      const auto from = moved(gradients_, gradients, run.begin);
-      const auto to = moved(copies_, copies, run.begin);
+      const auto from = gradients_.moved(gradients, run.begin);
+      const auto to = copies_.moved(copies, run.begin);
       if (run.is_buffer)
         update<0>(device, optim::AddChange{}, numbers, own, from, std::span<Gradient>{}, to);
       else
@@ -66,19 +59,10 @@ class UnitUpdates {
   }
 
  private:
-  /// Returns the pointers, moved by `begin` elements. `memory` holds those that differ.
-  template <class Pointer>
-  [[nodiscard]] static std::span<const Pointer> moved(std::vector<Pointer>& memory, std::span<const Pointer> pointers, Index begin) {
-    if (begin == 0) return pointers;
-    memory.assign(pointers.begin(), pointers.end());
-    for (Pointer& each : memory) each += begin;
-    return memory;
-  }
-
   Optimizer optimizer_;
   OptimizerState<D, T> state_;
-  std::vector<const Gradient*> gradients_;
-  std::vector<T*> copies_;
+  SlicePointers<const Gradient*> gradients_;
+  SlicePointers<T*> copies_;
 };
 
 }  // namespace pdp::engine

@@ -20,7 +20,6 @@
 #include <pdp/engine/predicted_output.hpp>
 #include <pdp/engine/row_count.hpp>
 #include <pdp/engine/row_loss.hpp>
-#include <pdp/engine/slice_sums.hpp>
 #include <pdp/engine/unit_updates.hpp>
 #include <pdp/loss/loss.hpp>
 #include <pdp/nn/stage.hpp>
@@ -51,10 +50,10 @@ class Worker {
       "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
-  /// `lent`, `lent_scratch`: memory that another object owns; empty if there is none.
+  /// `lent`: memory that another object owns; empty if there is none.
   template <nn::Block Model>
   Worker(const plan::Plan& plan, const Model& model, const Shape& input, Loss loss, Optimizer optimizer, Limits limits, D device,
-         const nn::Lent<T>& lent, const std::vector<std::span<Gradient>>& lent_scratch)
+         const nn::Lent<T>& lent)
       : stage_{model, input, plan::runs(plan, nn::outline(model, input)), limits.seed, device, lent},
         updates_{optimizer, stage_, plan.units.size()},
         limits_{limits},
@@ -63,8 +62,7 @@ class Worker {
         loss_{device, loss, plan.tensor, stage_.outline(), micro_rows_},
         boundaries_{device, plan, stage_.outline(), micro_rows_, numbers_.data()},
         input_{device, limits.rows, stage_.outline().width(0), loss_.target_elements()},
-        output_{plan.tensor.count, stage_.outline().output},
-        sums_{device, plan, stage_.outline(), lent_scratch} {}
+        output_{plan.tensor.count, stage_.outline().output} {}
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
@@ -211,14 +209,6 @@ class Worker {
   /// for those of all ranks of the group.
   [[nodiscard]] std::span<Gradient> own_parts() { return loss_.own_parts(); }
   [[nodiscard]] std::span<Gradient> all_parts() { return loss_.all_parts(); }
-  /// scratch() returns memory for the sum of a unit's slice, which add_scratch() adds to the existing gradients.
-  [[nodiscard]] std::span<Gradient> scratch(int unit) { return sums_[unit].first(stage_.own_gradients(unit).size()); }
-  void add_scratch(int unit) {
-    const std::span<Gradient> own = stage_.own_gradients(unit);
-    const Index elements = as_index(own.size());
-    const Matrix<Gradient> sum{own.data(), 1, elements};
-    add(device(), Matrix<const Gradient>{sum}, Matrix<const Gradient>{scratch(unit).data(), 1, elements}, sum);
-  }
   /// The norm of the gradient, if the plan takes it. watch() runs before the reduction of each unit. add_squares() adds this rank's part of
   /// the square. apply_gradient_rule() runs when the square is the sum over all ranks.
   void watch(int unit) { norm.watch(device(), unit); }
@@ -282,7 +272,6 @@ class Worker {
   BoundaryMemory<D, T> boundaries_;
   BatchInput<Sample, nn::SampleOfLayers<Types, T>, Target, D> input_;
   PredictedOutput<Output, T, D> output_;
-  SliceSums<D, T> sums_;
   std::int64_t steps_ = 0;
   bool training_ = false;
   Batch<nn::SampleOfLayers<Types, T>, Target> batch_;  // in memory that the device reads

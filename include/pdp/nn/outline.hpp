@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Outline {
     Index first_pause = 0;          // the number of pauses of the layers before
     bool exchanges_inside = false;  // pauses for the exchanges of divided layers inside it, also in evaluations
     bool is_frozen = false;         // inside a Frozen
+    std::string_view name{};        // of the kind of layer, such as "Linear"
   };
   std::vector<Layer> layers;
   std::vector<PauseSum> forward_sums{}, backward_sums{};  // of the pauses of all layers
@@ -179,7 +181,8 @@ constexpr void add_layer(PartialOutline& to, const L& layer, const Path& at) {
                                         pauses_in_micro_batches(layer),
                                         first_pause,
                                         exchanges(layer),
-                                        at.is_frozen()};
+                                        at.is_frozen(),
+                                        L::name};
   // The columns of several vectors, each divided over ranks, are not some columns of the one vector that Flatten makes of them.
   const bool is_divided = to.placement == Placement::sharded || to.placement == Placement::channels;
   const bool joins_parts = is_view<L> && !PlacedLayer<L> && is_divided && out.rank() != shape.rank();

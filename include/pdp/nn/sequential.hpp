@@ -39,7 +39,11 @@ class Sequential {
   }
   template <class Visit>
   constexpr void for_each_leaf(const Path& path, Visit&& visit) const {
-    each([&](const auto& block, Index position) { nn::for_each_leaf(block, path.child(position), visit); });
+    // Not by each(), which would instantiate one more function for each visit and type of block.
+    [&]<std::size_t... Positions>(std::index_sequence<Positions...>) {
+      (nn::for_each_leaf(std::get<Positions>(blocks_), path.child(as_index(Positions)), visit), ...);
+    }
+    (std::index_sequence_for<B...>{});
   }
 
  private:

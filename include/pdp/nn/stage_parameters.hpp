@@ -72,6 +72,9 @@ class StageParameters {
   /// Initial values depend on (seed, name of the parameter, element), not on the units.
   StageParameters(Outline outline, std::vector<LayerParameter> parameters, const std::vector<Run>& runs, std::uint64_t seed, D device,
                   const Lent<T>& lent);
+  StageParameters(StageParameters&&) noexcept;
+  StageParameters& operator=(StageParameters&&) noexcept;
+  ~StageParameters();
 
   [[nodiscard]] const Outline& outline() const { return outline_; }
   [[nodiscard]] const D& device() const { return device_; }
@@ -205,6 +208,13 @@ class StageParameters {
   ParameterMemory<D, T> memory_;
   std::vector<Place> places_;  // of layers
 };
+
+template <class D, class T>
+StageParameters<D, T>::StageParameters(StageParameters&&) noexcept = default;
+template <class D, class T>
+StageParameters<D, T>& StageParameters<D, T>::operator=(StageParameters&&) noexcept = default;
+template <class D, class T>
+StageParameters<D, T>::~StageParameters() = default;
 
 template <class D, class T>
 StageParameters<D, T>::StageParameters(Outline outline, std::vector<LayerParameter> parameters, const std::vector<Run>& runs,

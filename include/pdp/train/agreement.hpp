@@ -114,8 +114,7 @@ namespace detail {
 
 /// Returns the sizes of a model's layers, their names, and the initializers of their parameters. Layers inside a Residual count by their
 /// sizes and initializers only.
-[[nodiscard]] std::vector<std::int64_t> numbers_of(const nn::Outline& model, const std::vector<const char*>& names,
-                                                   const std::vector<nn::LayerParameter>& parameters);
+[[nodiscard]] std::vector<std::int64_t> numbers_of(const nn::Outline& model, const std::vector<nn::LayerParameter>& parameters);
 [[nodiscard]] std::vector<std::int64_t> numbers_of(const plan::Plan& plan);
 
 /// Returns everything that ranks compare when they make a trainer, and for a call on it.
@@ -124,9 +123,7 @@ namespace detail {
 
 template <nn::Block Model>
 std::vector<std::int64_t> numbers_of(const Model& model, const Shape& input) {
-  std::vector<const char*> names;
-  nn::for_each_leaf(model, {}, [&]<class L>(const L&, const nn::Path&) { names.push_back(L::name); });
-  return numbers_of(nn::outline(model, input), names, nn::parameters_of(model));
+  return numbers_of(nn::outline(model, input), nn::parameters_of(model));
 }
 
 /// Returns the value of a parameter after two steps of an optimizer rule that start at `value`.

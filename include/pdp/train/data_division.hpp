@@ -12,6 +12,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset_view.hpp>
+#include <pdp/data/loader.hpp>
 #include <pdp/data/sampler.hpp>
 #include <pdp/data/share_order.hpp>
 #include <pdp/engine/groups.hpp>
@@ -58,6 +59,14 @@ template <class Target, class Sample>
   data.gather(which, x, y);
   const std::array hashes{random::hash_of(std::span<const Sample>{x}), random::hash_of(std::span<const Target>{y})};
   return random::hash_of(std::span<const std::int64_t>{hashes});
+}
+
+/// Returns a loader for the training on a dataset, which must outlive it.
+template <class Target, class Sample>
+[[nodiscard]] data::Loader<data::DatasetView<Target, Sample>> training_loader(const data::DatasetView<Target, Sample>& data,
+                                                                              const DataDivision& division, const TrainerOptions& options,
+                                                                              bool shuffle, data::Shard share) {
+  return data::Loader<data::DatasetView<Target, Sample>>{data, division.sampler(options, shuffle, share), share};
 }
 
 /// Returns the arguments of a call with a dataset for the ranks to compare: of a PerRank only the shapes, of any other dataset also the

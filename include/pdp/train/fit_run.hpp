@@ -1,8 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -24,47 +26,64 @@
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/epoch.hpp>
 #include <pdp/train/epoch_run.hpp>
+#include <pdp/train/kept_parameters.hpp>
 #include <pdp/train/learning_rate.hpp>
 #include <pdp/train/options.hpp>
 
 namespace pdp::detail {
+
+/// The functions that a program passes to fit(), besides the callbacks.
+struct FitFunctions {
+  std::function<Next(const Epoch& epoch)> epoch;
+  std::function<Next(std::int64_t step, const engine::Totals& totals)> step{};  // may be empty
+  bool epoch_may_stop = false;                                                  // whether `epoch` may return `stop`
+};
+
+/// Returns a program's functions, which it borrows.
+template <class OnEpoch, class OnStep>
+FitFunctions fit_functions(OnEpoch& on_epoch, OnStep& on_step) {
+  FitFunctions all{.epoch = [&on_epoch](const Epoch& epoch) { return answer_of(on_epoch, epoch); },
+                   .epoch_may_stop = !std::is_void_v<std::invoke_result_t<OnEpoch&, const Epoch&>>};
+  if constexpr (!std::same_as<std::remove_const_t<OnStep>, Unwatched>)
+    all.step = [&on_step](std::int64_t step, const engine::Totals& totals) { return answer_of(on_step, step, totals); };
+  return all;
+}
 
 /// A fit() of a trainer, whose state it borrows: the loop over epochs and steps. Trainer::fit documents it. `Trainer`: a TrainerState.
 template <class Trainer>
 class FitRun final : private FitContext {
   using Target = typename Trainer::Target;
   using Engine = typename Trainer::Engine;
+  using Loader = data::Loader<data::DatasetView<Target, typename Trainer::DataSample>>;
 
  public:
   /// `is_continued`: a checkpoint has been loaded for this fit().
-  FitRun(Trainer& trainer, const FitOptions& options, bool is_continued)
-      : trainer_{trainer}, options_{options}, is_continued_{is_continued} {}
+  FitRun(Trainer& trainer, const FitOptions& options, const FitFunctions& functions, bool is_continued)
+      : trainer_{trainer}, options_{options}, functions_{functions}, is_continued_{is_continued} {}
 
   /// Trains until the end of epoch `end` - 1. `division`: how the dataset lies on the ranks. `rows`: those of the loss in a sample's
   /// output. Returns the results of the epochs.
-  template <class Data, class OnEpoch, class OnStep>
-  std::vector<Epoch> run(const Data& data, const DataDivision& division, std::int64_t end, const loss::OutputRows& rows, OnEpoch& on_epoch,
-                         OnStep& on_step) {
+  std::vector<Epoch> run(const data::AnyDataset& data, const DataDivision& division, std::int64_t end, const loss::OutputRows& rows) {
     std::vector<Epoch> history;
     checkpoint::Position& at = trainer_.position.get();
     history.reserve(as_size(std::clamp<std::int64_t>(end - at.epoch, 0, 1000)));  // so that few epochs allocate
-    constexpr bool epochs_answer = !std::is_void_v<std::invoke_result_t<OnEpoch&, const Epoch&>>;
     Next next = agree(call([&](const Callback& callback) { return callback.begin(*this); }), false);
-    data::Loader<Data> loader{data, division.sampler(trainer_.options, options_.shuffle, trainer_.plan.share), trainer_.plan.share};
+    Loader loader = training_loader(data.get<Target, typename Trainer::DataSample>(), division, trainer_.options, options_.shuffle,
+                                    trainer_.plan.share);
     while (at.epoch < end && next == Next::proceed && !has_all_steps(0)) {
       EpochRun run{at, loader.steps(), options_.progress && rank() == 0};
-      run_steps(loader, run, rows, on_step);
+      run_steps(loader, run, rows);
       if (at.batch < loader.steps()) {
         if (run.must_stop()) trainer_.saver.stop(at);
         break;  // a callback or the limit of steps has ended the training within the epoch
       }
       Epoch& epoch = history.emplace_back(run.end());
       epoch.learning_rate = learning_rate_of(trainer_.task, trainer_.engine.steps() - 1, at.rate_factor);
-      if (!options_.training_metrics.empty()) epoch.training = trainer_.evaluate(data::AnyDataset{&data}, options_.training_metrics);
+      if (!options_.training_metrics.empty()) epoch.training = trainer_.evaluate(data, options_.training_metrics);
       if (options_.validation) epoch.validation = trainer_.evaluate(options_.validation, options_.metrics);
-      next = answer_of(on_epoch, std::as_const(epoch));
+      next = functions_.epoch(epoch);
       const Next others = call([&](const Callback& callback) { return callback(epoch, *this); });
-      next = agree(std::max({next, others, run.ends() ? Next::stop : Next::proceed}), epochs_answer);
+      next = agree(std::max({next, others, run.ends() ? Next::stop : Next::proceed}), functions_.epoch_may_stop);
       trainer_.saver.after_epoch(at);
       if (run.must_stop()) trainer_.saver.stop(at);
     }
@@ -76,12 +95,11 @@ class FitRun final : private FitContext {
 
  private:
   /// Runs the steps that the current epoch still has, or fewer if a rank asks to stop or a callback ends the training.
-  template <class Loader, class OnStep>
-  void run_steps(Loader& loader, EpochRun& run, const loss::OutputRows& rows, OnStep& on_step) {
+  void run_steps(Loader& loader, EpochRun& run, const loss::OutputRows& rows) {
     auto& saver = trainer_.saver;
     Engine& engine = trainer_.engine;
     const checkpoint::Position& at = trainer_.position.get();
-    const bool runs_ahead = !saver.watches_steps() && std::same_as<OnStep, Unwatched> &&
+    const bool runs_ahead = !saver.watches_steps() && !functions_.step &&
                             !std::remove_cvref_t<decltype(engine.stage().device())>::uses_host_memory &&
                             trainer_.options.non_finite != plan::NonFinite::stop;
     std::optional<typename Engine::Pending> before;
@@ -103,7 +121,7 @@ class FitRun final : private FitContext {
         batch = loader.next();  // prefetches while a device computes
         const auto totals = trainer_.finish();
         if (run.count(totals)) batch = nullptr;
-        if (answer_of(on_step, engine.steps() - 1, totals) == Next::stop) trainer_.ends = true;
+        if (functions_.step && functions_.step(engine.steps() - 1, totals) == Next::stop) trainer_.ends = true;
         saver.after_step(at, loader.steps(), totals);
       }
     }
@@ -114,7 +132,6 @@ class FitRun final : private FitContext {
     return options_.steps > 0 && trainer_.engine.steps() + more >= options_.steps;
   }
   /// Counts a step that the engine has finished. Returns whether it is the last one.
-  template <class Loader>
   bool count(EpochRun& run, Loader& loader, const typename Engine::Pending& step, std::int64_t number) {
     const auto totals = trainer_.engine.finish(step, [&] { return next_counted(loader); });
     trainer_.loss_watch.take(totals, number);
@@ -122,7 +139,6 @@ class FitRun final : private FitContext {
   }
 
   /// Loads the batch of the step that is counted next, though the loader and the device have gone on.
-  template <class Loader>
   [[nodiscard]] auto next_counted(Loader& loader) {
     const checkpoint::Position& at = trainer_.position.get();
     loader.start(at.epoch, at.batch);
@@ -149,31 +165,14 @@ class FitRun final : private FitContext {
   [[nodiscard]] int rank() const override { return trainer_.world->rank(); }
   [[nodiscard]] bool is_continued() const override { return is_continued_; }
   [[nodiscard]] checkpoint::Values& values() override { return trainer_.saver.values(); }
-  [[nodiscard]] std::vector<std::byte> own_parameters() override {
-    std::vector<std::byte> bytes;
-    auto& stage = trainer_.engine.stage();
-    stage.for_each_kept([&]<class E>(const auto&, Index, std::span<E> values) {
-      const auto& read = on_host(stage.device(), std::span<const E>{values});
-      const auto from = std::as_bytes(std::span<const E>{read});
-      bytes.insert(bytes.end(), from.begin(), from.end());
-    });
-    return bytes;
-  }
-  void set_own_parameters(std::span<const std::byte> bytes) override {
-    auto& stage = trainer_.engine.stage();
-    stage.for_each_kept([&]<class E>(const auto&, Index, std::span<E> values) {
-      std::vector<E> read(values.size());
-      const auto to = std::as_writable_bytes(std::span{read});
-      std::ranges::copy(bytes.first(to.size()), to.begin());
-      bytes = bytes.subspan(to.size());
-      upload(stage.device(), std::span<const E>{read}, values.data());
-    });
-  }
+  [[nodiscard]] std::vector<std::byte> own_parameters() override { return kept_parameters(trainer_.engine.stage()); }
+  void set_own_parameters(std::span<const std::byte> bytes) override { set_kept_parameters(trainer_.engine.stage(), bytes); }
   [[nodiscard]] double learning_rate_factor() const override { return trainer_.position.get().rate_factor; }
   void set_learning_rate_factor(double factor) override { trainer_.set_learning_rate_factor(factor); }
 
   Trainer& trainer_;
   const FitOptions& options_;
+  const FitFunctions& functions_;
   bool is_continued_;
 };
 

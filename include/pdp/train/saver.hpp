@@ -82,34 +82,20 @@ class Saver {
   using Save = checkpoint::Save<C, D, T>;
 
  public:
-  Saver(C& world, engine::TrainingState<C, D, T> state) : world_{world}, state_{std::move(state)} {}
+  Saver(C& world, engine::TrainingState<C, D, T> state);
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
+  ~Saver();
 
   /// The use of a folder by a fit(). The constructor takes the folder for this job, and notices requests to stop from then on. Does nothing
   /// if the options name no folder. With NonFinite::stop_on_loss, no checkpoint with parameters that are not finite is saved:
   /// NonFiniteLoss is thrown instead.
   class [[nodiscard]] Use {
    public:
-    Use(Saver& saver, const CheckpointOptions& options, plan::NonFinite non_finite) : saver_{saver} {
-      check(options);
-      saver_.saved_ = -1;
-      saver_.is_due_ = false;
-      if (options.directory.empty()) return;
-      stop_.emplace(options.stop_after);
-      saver_.lock_ = saver_.take(options.directory);
-      saver_.options_ = options;
-      saver_.needs_finite_ = non_finite == plan::NonFinite::stop_on_loss;
-      saver_.stop_ = &*stop_;
-    }
+    Use(Saver& saver, const CheckpointOptions& options, plan::NonFinite non_finite);
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
-    ~Use() {
-      saver_.save_.reset();  // if the fit() throws: waits for this rank's thread
-      saver_.options_ = {};
-      saver_.lock_.reset();
-      saver_.stop_ = nullptr;
-    }
+    ~Use();
 
    private:
     Saver& saver_;
@@ -172,6 +158,33 @@ class Saver {
   checkpoint::Copies copies_{};
   std::unique_ptr<Save> save_;  // that is not complete. The last member, since its thread uses the others
 };
+
+template <comm::Communicator C, class D, class T>
+Saver<C, D, T>::Saver(C& world, engine::TrainingState<C, D, T> state) : world_{world}, state_{std::move(state)} {}
+
+template <comm::Communicator C, class D, class T>
+Saver<C, D, T>::~Saver() = default;
+
+template <comm::Communicator C, class D, class T>
+Saver<C, D, T>::Use::Use(Saver& saver, const CheckpointOptions& options, plan::NonFinite non_finite) : saver_{saver} {
+  check(options);
+  saver_.saved_ = -1;
+  saver_.is_due_ = false;
+  if (options.directory.empty()) return;
+  stop_.emplace(options.stop_after);
+  saver_.lock_ = saver_.take(options.directory);
+  saver_.options_ = options;
+  saver_.needs_finite_ = non_finite == plan::NonFinite::stop_on_loss;
+  saver_.stop_ = &*stop_;
+}
+
+template <comm::Communicator C, class D, class T>
+Saver<C, D, T>::Use::~Use() {
+  saver_.save_.reset();  // if the fit() throws: waits for this rank's thread
+  saver_.options_ = {};
+  saver_.lock_.reset();
+  saver_.stop_ = nullptr;
+}
 
 template <comm::Communicator C, class D, class T>
 const checkpoint::Values& Saver<C, D, T>::load(const std::filesystem::path& path, checkpoint::Position& at) {

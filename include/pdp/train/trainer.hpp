@@ -119,21 +119,10 @@ class Trainer {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
     detail::check_sample_type<Data, typename State::DataSample>();
-    State& own = *state_;
-    const auto set = data::view_of(data);
-    constexpr bool is_per_rank = data::is_per_rank<Data>;
-    own.agree(detail::arguments_of(detail::arguments_of(TrainerCall::fit, set, is_per_rank, own.options.seed, own.world->size()), fit,
-                                   own.position.get().epoch));
-    const loss::OutputRows rows = detail::check_shapes(own.task, own.input, set);
-    if (fit.validation) detail::check_shapes(own.task, own.input, fit.validation.template get<Target, typename State::DataSample>());
-    const auto division = detail::division_of(*own.world, own.engine.stage().device(), set, is_per_rank, own.plan.share, own.options.seed);
-    // The last batch of an epoch. Otherwise the error would come after a whole epoch.
-    if (division.parts.empty()) engine::check_sums(own.engine.stage().outline(), division.samples % own.options.global_batch);
-    const typename State::Checkpoints::Use saving{own.saver, fit.checkpoint, own.options.non_finite};
-    const bool resumes = own.engine.steps() == 0 && own.saver.resume(own.saver.folder(), own.position.get());
-    const std::int64_t end = own.position.begin_fit(fit, own.options, division, resumes);
-    own.stops = own.ends = false;
-    return detail::FitRun{own, fit, resumes}.run(data, division, end, rows, on_epoch, on_step);
+    static_assert(data::detail::takes_epoch_rightly<Data>,
+                  "pdp: gather of this dataset: argument 4, the epoch of the training, must be `const data::TrainingEpoch& epoch`, and "
+                  "gather must return nothing");
+    return state_->fit(data::AnyDataset{&data}, fit, detail::fit_functions(on_epoch, on_step));
   }
   template <data::Dataset Data, class OnEpoch>
   std::vector<Epoch> fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include <pdp/core/converted.hpp>
 #include <pdp/core/device.hpp>
@@ -25,7 +26,9 @@
 #include <pdp/train/checked_plan.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
+#include <pdp/train/epoch.hpp>
 #include <pdp/train/evaluation.hpp>
+#include <pdp/train/fit_run.hpp>
 #include <pdp/train/loss_watch.hpp>
 #include <pdp/train/options.hpp>
 #include <pdp/train/saver.hpp>
@@ -76,7 +79,22 @@ struct TrainerState {
     return totals;
   }
 
-  /// All datasets go through the same type, so that one evaluation is compiled.
+  std::vector<Epoch> fit(const data::AnyDataset& of, const FitOptions& fit, const FitFunctions& functions) {
+    const D& device = engine.stage().device();
+    const data::DatasetView<Target, DataSample>& data = of.get<Target, DataSample>();
+    agree(arguments_of(arguments_of(TrainerCall::fit, data, of.is_per_rank(), options.seed, world->size()), fit, position.get().epoch));
+    const loss::OutputRows rows = check_shapes(task, input, data);
+    if (fit.validation) check_shapes(task, input, fit.validation.template get<Target, DataSample>());
+    const DataDivision division = division_of(*world, device, data, of.is_per_rank(), plan.share, options.seed);
+    // The last batch of an epoch. Otherwise the error would come after a whole epoch.
+    if (division.parts.empty()) engine::check_sums(engine.stage().outline(), division.samples % options.global_batch);
+    const typename Checkpoints::Use saving{saver, fit.checkpoint, options.non_finite};
+    const bool resumes = engine.steps() == 0 && saver.resume(saver.folder(), position.get());
+    const std::int64_t end = position.begin_fit(fit, options, division, resumes);
+    stops = ends = false;
+    return FitRun{*this, fit, functions, resumes}.run(of, division, end, rows);
+  }
+  /// All datasets go through the same type, so that one evaluation is compiled, and one fit().
   [[nodiscard]] Evaluation evaluate(const data::AnyDataset& of, std::span<const metric::Any> metrics) {
     const D& device = engine.stage().device();
     const data::DatasetView<Target, DataSample>& data = of.get<Target, DataSample>();

@@ -34,6 +34,17 @@ PDP_INLINE Program program_of(const plan::Instructions& list, const std::vector<
   return made;
 }
 
+PDP_INLINE bool reads_samples(const plan::Instructions& list) {
+  return std::ranges::any_of(list, [](const plan::Instruction& i) { return i.op == plan::Op::forward && i.first == 0 && i.last > 0; });
+}
+
+PDP_INLINE void check_totals(const plan::Instructions& step) {
+  if (std::ranges::none_of(step, [](const plan::Instruction& i) { return i.op == plan::Op::totals_wait && i.group == 0; }))
+    throw PlanError{
+        "stopping at a loss that is not finite needs the totals of each step on all ranks, which the plan does not compute; add "
+        "totals_start and totals_wait, or train with NonFinite::ignore"};
+}
+
 PDP_INLINE bool computes_loss(const plan::Instructions& list) {
   return std::ranges::any_of(list, [](const plan::Instruction& i) { return i.op == plan::Op::loss; });
 }

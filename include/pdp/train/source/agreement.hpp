@@ -127,13 +127,12 @@ PDP_INLINE const char* name(TrainerCall call) {
   return "an unknown call";
 }
 
-PDP_INLINE std::vector<std::int64_t> detail::numbers_of(const nn::Outline& model, const std::vector<const char*>& names,
-                                                        const std::vector<nn::LayerParameter>& parameters) {
+PDP_INLINE std::vector<std::int64_t> detail::numbers_of(const nn::Outline& model, const std::vector<nn::LayerParameter>& parameters) {
   std::vector<std::int64_t> numbers;
   for (const auto& layer : model.layers)
     numbers.insert(numbers.end(), {layer.parameters, layer.in, layer.out, layer.saved, layer.is_frozen ? 1 : 0});
-  for (const std::string_view name : names)
-    for (const char letter : name) numbers.push_back(static_cast<unsigned char>(letter));
+  for (const auto& layer : model.layers)
+    for (const char letter : layer.name) numbers.push_back(static_cast<unsigned char>(letter));
   for (const nn::LayerParameter& each : parameters) {
     const nn::Parameter& parameter = each.parameter;
     const nn::Initializer& initializer = parameter.initializer;
