@@ -642,6 +642,7 @@ set(pdp_headers
     pdp/train/epoch.hpp
     pdp/train/epoch_run.hpp
     pdp/train/evaluation.hpp
+    pdp/train/fit_loop.hpp
     pdp/train/fit_run.hpp
     pdp/train/instances.hpp
     pdp/train/kept_parameters.hpp
@@ -667,6 +668,7 @@ set(pdp_headers
     pdp/train/source/describe.hpp
     pdp/train/source/epoch.hpp
     pdp/train/source/epoch_run.hpp
+    pdp/train/source/fit_loop.hpp
     pdp/train/source/log.hpp
     pdp/train/source/loss_watch.hpp
     pdp/train/source/options.hpp

@@ -25,6 +25,7 @@
 #include <pdp/train/source/describe.hpp>
 #include <pdp/train/source/epoch.hpp>
 #include <pdp/train/source/epoch_run.hpp>
+#include <pdp/train/source/fit_loop.hpp>
 #include <pdp/train/source/log.hpp>
 #include <pdp/train/source/loss_watch.hpp>
 #include <pdp/train/source/options.hpp>
@@ -53,6 +54,13 @@ template data::Loader<data::DatasetView<float>> detail::training_loader(const da
                                                                         const TrainerOptions&, bool, data::Shard);
 template void check_agreement(comm::Any&, const cpu::Cpu&, const CallArguments&);
 template std::span<const float> detail::converted(std::span<const double>, std::vector<float>&, std::size_t);
+template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const EvaluatedModel<float, std::int32_t>&,
+                                     const data::DatasetView<std::int32_t>&, const DataDivision&, const plan::Plan&,
+                                     Saver<comm::Any, cpu::Cpu, float>&, const checkpoint::Position&, std::span<const metric::Any>,
+                                     LossWatch&, std::int64_t);
+template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const EvaluatedModel<float, float>&, const data::DatasetView<float>&,
+                                     const DataDivision&, const plan::Plan&, Saver<comm::Any, cpu::Cpu, float>&,
+                                     const checkpoint::Position&, std::span<const metric::Any>, LossWatch&, std::int64_t);
 template std::vector<std::byte> detail::kept_parameters(nn::StageParameters<cpu::Cpu, float>&);
 template void detail::set_kept_parameters(nn::StageParameters<cpu::Cpu, float>&, std::span<const std::byte>);
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -10,22 +11,20 @@
 #include <pdp/comm/communicator.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/converted.hpp>
-#include <pdp/core/matrix.hpp>
 #include <pdp/core/number_view.hpp>
 #include <pdp/core/shape.hpp>
-#include <pdp/data/dataset.hpp>
+#include <pdp/data/dataset_view.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
-#include <pdp/loss/output_rows.hpp>
 #include <pdp/metric/any.hpp>
 #include <pdp/metric/states.hpp>
 #include <pdp/plan/plan.hpp>
-#include <pdp/train/counting_rows.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/dataset_chunks.hpp>
 #include <pdp/train/epoch.hpp>
 #include <pdp/train/loss_watch.hpp>
+#include <pdp/train/saver.hpp>
 
 namespace pdp::detail {
 
@@ -54,42 +53,44 @@ template <comm::Communicator C, class Engine>
   return outputs;
 }
 
+/// A rank's part of a model, as the evaluation of a dataset uses it. `Sample`, `Target`: the elements of the dataset.
+template <class Sample, class Target>
+struct EvaluatedModel {
+  Index rows = 0;     // that evaluate() takes at most
+  Index outputs = 0;  // of a row of the loss
+  /// Evaluates samples. Returns the totals of the rows for which this rank computes the loss.
+  std::function<engine::Totals(std::span<const Sample> x, std::span<const Target> targets, std::span<const Index> samples)> evaluate;
+  /// Adds the outputs of the samples that evaluate() had last to the states of metrics.
+  std::function<void(metric::States& states, std::span<const Target> targets)> add_outputs;
+};
+
 /// Returns the totals over a dataset, of which this rank evaluates its share, and the metrics. `division`: how the dataset lies on the
-/// ranks. `rows`: those of the loss in a sample's output. If a rank is asked to stop, it leaves the rest out, unless other ranks wait for
-/// it there. All ranks then stop: `saver` saves a checkpoint and throws Stopped. `watch` reports a loss that is not finite.
-template <comm::Communicator C, class Engine, class Loss, data::Dataset Data, class Checkpoints>
-[[nodiscard]] Evaluation evaluate(C& world, Engine& engine, const Loss& loss, const Data& data, const DataDivision& division,
-                                  const plan::Plan& plan, Index inputs, const loss::OutputRows& rows, Checkpoints& saver,
-                                  const checkpoint::Position& at, std::span<const metric::Any> metrics, LossWatch& watch) {
+/// ranks. If a rank is asked to stop, it leaves the rest out, unless other ranks wait for it there. All ranks then stop: `saver` saves a
+/// checkpoint and throws Stopped. `watch` reports a loss that is not finite. `steps`: those of the training so far.
+template <comm::Communicator C, class D, class T, class Sample, class Target>
+[[nodiscard]] Evaluation evaluate(C& world, const D& device, const EvaluatedModel<Sample, Target>& model,
+                                  const data::DatasetView<Target, Sample>& data, const DataDivision& division, const plan::Plan& plan,
+                                  Saver<C, D, T>& saver, const checkpoint::Position& at, std::span<const metric::Any> metrics,
+                                  LossWatch& watch, std::int64_t steps) {
   std::array<double, 6> sums{};
-  metric::States states{metrics, rows.outputs};
-  Converted<typename Engine::Sample> converted{engine.evaluation_rows() * inputs};
-  Converted<typename Engine::Target> converted_targets{engine.evaluation_rows() * rows.target_elements(loss)};
-  Converted<float> as_floats{engine.evaluation_rows() * rows.count * rows.outputs};
-  for (DatasetChunks chunks{data, division.rows_of(plan.share), division.most_rows(plan.share.count), engine.evaluation_rows()};
-       chunks.next();) {
+  metric::States states{metrics, model.outputs};
+  for (DatasetChunks chunks{data, division.rows_of(plan.share), division.most_rows(plan.share.count), model.rows}; chunks.next();) {
     if (saver.is_asked_to_stop() && evaluates_alone(plan)) break;
-    check_inputs(engine.stage(), rows_of(chunks.inputs(), inputs), chunks.samples(), std::nullopt);
-    check_targets(loss, chunks.targets(), chunks.samples(), rows, std::nullopt);
-    const engine::Totals totals = engine.evaluate({rows_of(converted(chunks.inputs()), inputs), converted_targets(chunks.targets())});
+    const engine::Totals totals = model.evaluate(chunks.inputs(), chunks.targets(), chunks.samples());
     sums[0] += totals.loss;
     sums[1] += totals.correct;
     sums[2] += totals.rows;
     sums[3] += totals.ignored;
     sums[4] += totals.weight;
-    if (metrics.empty()) continue;
-    const auto output = engine.evaluated_output();
-    const Matrix<const float> floats{as_floats(output.values()).data(), output.rows, output.cols};
-    const CountingRows counting{loss, rows.of(floats), chunks.targets()};
-    states.add(counting.outputs(), counting.targets());
+    if (!metrics.empty()) model.add_outputs(states, chunks.targets());
   }
   sums[5] = saver.is_asked_to_stop() ? 1 : 0;
-  engine::HostCalls{world, engine.stage().device()}.all_reduce(std::span<double>{sums}, comm::Sum{});
+  engine::HostCalls{world, device}.all_reduce(std::span<double>{sums}, comm::Sum{});
   if (sums[5] > 0) saver.stop(at);
-  watch.take_evaluation(sums[0], engine.steps());
+  watch.take_evaluation(sums[0], steps);
   if (!metrics.empty() && world.size() > 1) {
     std::vector<double> all(states.own().size() * as_size(world.size()));
-    engine::HostCalls{world, engine.stage().device()}.all_gather(states.own(), std::span{all});
+    engine::HostCalls{world, device}.all_gather(states.own(), std::span{all});
     states.set_all(all);
   }
   return {{.loss = sums[0], .correct = sums[1], .rows = sums[2], .ignored = sums[3], .weight = sums[4]}, states.results()};

@@ -17,6 +17,7 @@
 #include <pdp/nn/stage_parameters.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/data_division.hpp>
+#include <pdp/train/evaluation.hpp>
 #include <pdp/train/kept_parameters.hpp>
 #include <pdp/train/saver.hpp>
 
@@ -41,6 +42,14 @@ extern template data::Loader<data::DatasetView<float>> detail::training_loader(c
                                                                                const TrainerOptions&, bool, data::Shard);
 extern template void check_agreement(comm::Any&, const cpu::Cpu&, const CallArguments&);
 extern template std::span<const float> detail::converted(std::span<const double>, std::vector<float>&, std::size_t);
+extern template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const EvaluatedModel<float, std::int32_t>&,
+                                            const data::DatasetView<std::int32_t>&, const DataDivision&, const plan::Plan&,
+                                            Saver<comm::Any, cpu::Cpu, float>&, const checkpoint::Position&, std::span<const metric::Any>,
+                                            LossWatch&, std::int64_t);
+extern template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const EvaluatedModel<float, float>&,
+                                            const data::DatasetView<float>&, const DataDivision&, const plan::Plan&,
+                                            Saver<comm::Any, cpu::Cpu, float>&, const checkpoint::Position&, std::span<const metric::Any>,
+                                            LossWatch&, std::int64_t);
 extern template std::vector<std::byte> detail::kept_parameters(nn::StageParameters<cpu::Cpu, float>&);
 extern template void detail::set_kept_parameters(nn::StageParameters<cpu::Cpu, float>&, std::span<const std::byte>);
 

@@ -24,7 +24,7 @@
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/epoch.hpp>
-#include <pdp/train/fit_run.hpp>
+#include <pdp/train/fit_loop.hpp>
 #include <pdp/train/instances.hpp>
 #include <pdp/train/log.hpp>
 #include <pdp/train/options.hpp>

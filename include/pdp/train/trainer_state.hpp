@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <pdp/core/converted.hpp>
 #include <pdp/core/device.hpp>
+#include <pdp/core/matrix.hpp>
 #include <pdp/core/number_view.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/core/shape.hpp>
@@ -17,6 +19,7 @@
 #include <pdp/engine/world.hpp>
 #include <pdp/loss/output_rows.hpp>
 #include <pdp/metric/any.hpp>
+#include <pdp/metric/states.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/nn/outline.hpp>
 #include <pdp/optim/schedule.hpp>
@@ -24,10 +27,12 @@
 #include <pdp/strategy/divides.hpp>
 #include <pdp/train/agreement.hpp>
 #include <pdp/train/checked_plan.hpp>
+#include <pdp/train/counting_rows.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/epoch.hpp>
 #include <pdp/train/evaluation.hpp>
+#include <pdp/train/fit_loop.hpp>
 #include <pdp/train/fit_run.hpp>
 #include <pdp/train/loss_watch.hpp>
 #include <pdp/train/options.hpp>
@@ -92,7 +97,7 @@ struct TrainerState {
     const bool resumes = engine.steps() == 0 && saver.resume(saver.folder(), position.get());
     const std::int64_t end = position.begin_fit(fit, options, division, resumes);
     stops = ends = false;
-    return FitRun{*this, fit, functions, resumes}.run(of, division, end, rows);
+    return FitRun{*this, fit, functions, of, division, rows, resumes}.run(end);
   }
   /// All datasets go through the same type, so that one evaluation is compiled, and one fit().
   [[nodiscard]] Evaluation evaluate(const data::AnyDataset& of, std::span<const metric::Any> metrics) {
@@ -101,8 +106,27 @@ struct TrainerState {
     check_agreement(*world, device, arguments_of(TrainerCall::evaluate, data, of.is_per_rank(), options.seed, world->size()));
     const loss::OutputRows rows = check_shapes(task, input, data);
     const auto division = division_of(*world, device, data, of.is_per_rank(), plan.share, options.seed);
-    return detail::evaluate(*world, engine, task.loss, data, division, plan, input.elements(), rows, saver, position.get(), metrics,
-                            loss_watch);
+    const Index inputs = input.elements(), most = engine.evaluation_rows();
+    Converted<Sample> converted{most * inputs};
+    Converted<typename Engine::Target> converted_targets{most * rows.target_elements(task.loss)};
+    Converted<float> as_floats{most * rows.count * rows.outputs};
+    const EvaluatedModel<DataSample, Target> evaluated{
+        .rows = most,
+        .outputs = rows.outputs,
+        .evaluate =
+            [&](std::span<const DataSample> x, std::span<const Target> targets, std::span<const Index> numbers) {
+              check_inputs(engine.stage(), rows_of(x, inputs), numbers, std::nullopt);
+              check_targets(task.loss, targets, numbers, rows, std::nullopt);
+              return engine.evaluate({rows_of(converted(x), inputs), converted_targets(targets)});
+            },
+        .add_outputs =
+            [&](metric::States& states, std::span<const Target> targets) {
+              const auto output = engine.evaluated_output();
+              const Matrix<const float> floats{as_floats(output.values()).data(), output.rows, output.cols};
+              const CountingRows counting{task.loss, rows.of(floats), targets};
+              states.add(counting.outputs(), counting.targets());
+            }};
+    return detail::evaluate(*world, device, evaluated, data, division, plan, saver, position.get(), metrics, loss_watch, engine.steps());
   }
   [[nodiscard]] std::vector<T> predict(Samples x) { return detail::predict(*world, engine, plan, x, input.elements(), samples); }
 
