@@ -42,6 +42,8 @@ template class GradientNorm<cpu::Cpu, float>;
 template class SliceSums<cpu::Cpu, float>;
 template class Groups<comm::Any>;
 template class OptimizerState<cpu::Cpu, float>;
+template class SlicePointers<const float*>;
+template class SlicePointers<float*>;
 template class RowCount<comm::Any>;
 template class TrainingState<comm::Any, cpu::Cpu, float>;
 template class CallMemory<comm::Any, cpu::Cpu, float>;

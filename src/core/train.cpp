@@ -42,14 +42,19 @@ namespace pdp {
 template void Agreement::check(comm::Any&, const cpu::Cpu&) const;
 template class Saver<comm::Any, cpu::Cpu, float>;
 template std::int64_t detail::hash_of_samples(const data::DatasetView<std::int32_t>&, std::uint64_t);
+template std::int64_t detail::hash_of_samples(const data::DatasetView<std::int32_t, std::int32_t>&, std::uint64_t);
 template std::int64_t detail::hash_of_samples(const data::DatasetView<float>&, std::uint64_t);
 template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, const data::DatasetView<std::int32_t>&, bool, data::Shard,
                                                   std::uint64_t);
+template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, const data::DatasetView<std::int32_t, std::int32_t>&, bool,
+                                                  data::Shard, std::uint64_t);
 template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, const data::DatasetView<float>&, bool, data::Shard,
                                                   std::uint64_t);
 
 template data::Loader<data::DatasetView<std::int32_t>> detail::training_loader(const data::DatasetView<std::int32_t>&, const DataDivision&,
                                                                                const TrainerOptions&, bool, data::Shard);
+template data::Loader<data::DatasetView<std::int32_t, std::int32_t>> detail::training_loader(
+    const data::DatasetView<std::int32_t, std::int32_t>&, const DataDivision&, const TrainerOptions&, bool, data::Shard);
 template data::Loader<data::DatasetView<float>> detail::training_loader(const data::DatasetView<float>&, const DataDivision&,
                                                                         const TrainerOptions&, bool, data::Shard);
 template void check_agreement(comm::Any&, const cpu::Cpu&, const CallArguments&);
@@ -58,9 +63,15 @@ template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const Evaluate
                                      const data::DatasetView<std::int32_t>&, const DataDivision&, const plan::Plan&,
                                      Saver<comm::Any, cpu::Cpu, float>&, const checkpoint::Position&, std::span<const metric::Any>,
                                      LossWatch&, std::int64_t);
+template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const EvaluatedModel<std::int32_t, std::int32_t>&,
+                                     const data::DatasetView<std::int32_t, std::int32_t>&, const DataDivision&, const plan::Plan&,
+                                     Saver<comm::Any, cpu::Cpu, float>&, const checkpoint::Position&, std::span<const metric::Any>,
+                                     LossWatch&, std::int64_t);
 template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const EvaluatedModel<float, float>&, const data::DatasetView<float>&,
                                      const DataDivision&, const plan::Plan&, Saver<comm::Any, cpu::Cpu, float>&,
                                      const checkpoint::Position&, std::span<const metric::Any>, LossWatch&, std::int64_t);
+template class detail::CountingRows<float, std::int32_t>;
+template class detail::CountingRows<float, float>;
 template std::vector<std::byte> detail::kept_parameters(nn::StageParameters<cpu::Cpu, float>&);
 template void detail::set_kept_parameters(nn::StageParameters<cpu::Cpu, float>&, std::span<const std::byte>);
 
@@ -69,6 +80,7 @@ template void detail::set_kept_parameters(nn::StageParameters<cpu::Cpu, float>&,
 namespace pdp::data {
 
 template class Loader<DatasetView<std::int32_t>>;
+template class Loader<DatasetView<std::int32_t, std::int32_t>>;
 template class Loader<DatasetView<float>>;
 
 }  // namespace pdp::data

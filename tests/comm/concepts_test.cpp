@@ -128,6 +128,7 @@ constexpr bool every_type = comm::HasReduceScatter<C, float>&& comm::HasReduceSc
     comm::HasReduceScatter<C, std::int64_t>&& comm::HasReduceScatter<C, std::byte>;
 static_assert(every_type<comm::Self> && every_type<comm::Thread> && every_type<comm::Shm> && every_type<comm::Tcp>);
 static_assert(!comm::Communicator<comm::Thread, char> && !comm::Communicator<comm::Thread, bool>, "types that no rank can be sent");
+static_assert(comm::Communicator<comm::Any> && comm::HasReduceScatter<comm::Any>);
 static_assert(!std::copyable<comm::Thread> && std::movable<comm::Thread>);
 static_assert(comm::HasCommonMemory<comm::Shm> && comm::HasCommonMemory<comm::Thread> && comm::HasCommonMemory<comm::Any> &&
               comm::HasCommonMemory<comm::Instrumented<comm::Shm>> && comm::HasCommonMemory<comm::Checked<comm::Thread>>);

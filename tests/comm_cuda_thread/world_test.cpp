@@ -423,6 +423,9 @@ TEST_CASE("launch::run starts CudaThread ranks as threads and rejects processes"
   CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{.threads = 3, .comm = "thread"}, f) == 2);
   CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{}, f) == 0);  // a world of one
   CHECK(sum == 0);
+  // A generic function gets a CudaThread, too: a comm::Any has no device().
+  CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{.threads = 3}, [&](auto& world) { sum += world.device(); }) == 0);
+  CHECK(sum == 1);
   CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{.ranks = 3}, f) == 2);
   CHECK(pdp::launch::run<CudaThread>(pdp::launch::Options{.threads = 2}, [](CudaThread& world) {
           if (world.rank() == 1) throw pdp::ShapeError{"no"};

@@ -73,7 +73,4 @@ class CudaThread : public BasicCommunicator<CudaThreadCalls> {
   void caller(cuda_thread::Stream stream) { erased().caller(stream); }
 };
 
-static_assert(Communicator<CudaThread> && HasReduceScatter<CudaThread> && HasDeviceBuffers<CudaThread> && RankOrdered<CudaThread> &&
-              FailsFast<CudaThread>);
-
 }  // namespace pdp::comm

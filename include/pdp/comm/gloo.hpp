@@ -79,8 +79,6 @@ class Gloo : public BasicCommunicator<GlooCalls> {
   static Gloo connect(StoreView store, int rank, int size, TimePoint deadline);
 };
 
-static_assert(Communicator<Gloo> && HasReduceScatter<Gloo> && FailsFast<Gloo>);
-
 }  // namespace pdp::comm
 
 #ifndef PDP_SEPARATE_GLOO

@@ -107,8 +107,6 @@ class Nccl : public BasicCommunicator<NcclCalls> {
   void caller(nccl::Stream stream) { erased().caller(stream); }
 };
 
-static_assert(Communicator<Nccl> && HasReduceScatter<Nccl> && RecordsCalls<Nccl> && QueuesMessages<Nccl> && !FailsFast<Nccl>);
-
 }  // namespace pdp::comm
 
 #ifndef PDP_SEPARATE_LAUNCH

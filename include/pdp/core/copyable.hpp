@@ -1,19 +1,22 @@
 #pragma once
 
+#include <concepts>
+#include <type_traits>
+
 #include <pdp/core/requirements.hpp>
 
 namespace pdp {
 
-/// A type whose values can be copied, moved and assigned. For a class it is the same as std::copyable, which also computes common reference
-/// types. Every layer, strategy and dataset would pay for these at compile time.
+/// A type whose values can be copied, moved and assigned. Weaker than std::copyable, which also computes common reference types: every
+/// layer, strategy and dataset would pay for these at compile time.
 template <class T>
-concept Copyable = requires(T& to, T&& from, const T& original) {
+concept Copyable = std::is_object_v<T> && requires(T& to, T&& from, const T& original) {
   T(original);
   T(static_cast<T&&>(from));
-  to = original;
-  to = static_cast<T&&>(from);
+  { to = original } -> std::same_as<T&>;
+  { to = static_cast<T&&>(from) } -> std::same_as<T&>;
 };
 
-static_assert(Copyable<int>);
+static_assert(Copyable<int> && !Copyable<int&> && !Copyable<const int>);
 
 }  // namespace pdp

@@ -51,6 +51,8 @@ extern template class GradientNorm<cpu::Cpu, float>;
 extern template class SliceSums<cpu::Cpu, float>;
 extern template class Groups<comm::Any>;
 extern template class OptimizerState<cpu::Cpu, float>;
+extern template class SlicePointers<const float*>;
+extern template class SlicePointers<float*>;
 extern template class RowCount<comm::Any>;
 extern template class TrainingState<comm::Any, cpu::Cpu, float>;
 extern template class CallMemory<comm::Any, cpu::Cpu, float>;

@@ -76,7 +76,7 @@ auto OptimizerState<D, T>::values(int unit, std::size_t field, Index at, Index c
   return of(unit, run).subspan(field * as_size(run.elements) + as_size(at - run.begin), as_size(count));
 }
 
-/// Pointers to the beginnings of slices.
+/// Memory for pointers into slices, moved to the beginning of a run.
 template <class Pointer>
 class SlicePointers {
  public:
@@ -94,11 +94,6 @@ std::span<const Pointer> SlicePointers<Pointer>::moved(std::span<const Pointer> 
   for (Pointer& each : memory_) each += begin;
   return memory_;
 }
-
-#ifdef PDP_SEPARATE_CORE
-extern template class SlicePointers<const float*>;
-extern template class SlicePointers<float*>;
-#endif
 
 }  // namespace pdp::engine
 

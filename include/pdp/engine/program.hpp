@@ -25,7 +25,7 @@ struct Program {
 [[nodiscard]] bool computes_loss(const plan::Instructions& list);
 /// Returns whether a rank computes the first layer in a list.
 [[nodiscard]] bool reads_samples(const plan::Instructions& list);
-/// Throws PlanError unless the ranks of the world all get the totals of a step, which stopping at a loss that is not finite needs.
+/// Throws PlanError if a step does not wait for the totals of all ranks. NonFinite::stop_on_loss needs them.
 void check_totals(const plan::Instructions& step);
 /// Returns whether a list takes the norm of the gradient.
 [[nodiscard]] bool takes_norm(const plan::Instructions& list);

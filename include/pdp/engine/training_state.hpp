@@ -41,8 +41,7 @@ class TrainingState {
   using Gradient = Accumulated<T>;
   using Parts = std::vector<StatePart<Gradient>>;
 
-  /// The members of an engine to which this refers. name_of_field(i) returns the name of field i of the optimizer's state in
-  /// files.
+  /// The members of an engine to which this refers. name_of_field(i) returns the name of field i of the optimizer's state in files.
   TrainingState(const plan::Plan& plan, const Groups<C>& groups, InFlight<C, D>& in_flight, const Averages<D, T>& averages,
                 nn::StageParameters<D, T>& stage, OptimizerState<D, T>& optimizer, std::string (*name_of_field)(int),
                 GradientNorm<D, T>& norm, std::int64_t& steps);

@@ -24,9 +24,8 @@
 
 namespace pdp::engine {
 
-/// The collective operations on units of a rank's parameters: reducing gradients and gathering parameters. Reducing and
-/// gathering are collectives of a group. If the ranks see each other's memory, each of the two is only a rendezvous: the update reads the
-/// gradients of all ranks and writes the parameters of all ranks.
+/// The collective operations of a group on units: reducing gradients and gathering parameters. If the ranks see each other's memory, each
+/// of the two is only a rendezvous: the update reads the gradients of all ranks and writes the parameters of all ranks.
 ///
 /// A reduction or a gathering has three parts: the start, the wait for its Work, and the end. Borrows all arguments of the constructor.
 template <comm::Communicator C, class D, class T, class Reduced>
@@ -76,7 +75,8 @@ class UnitCalls {
 
   Work reduce(C& group, const plan::Instruction& i);
   Work gather(C& group, const plan::Instruction& i);
-  /// Returns the memory for the sum of this rank's slice. If it is not that of the gradients, the sum is added to these afterwards.
+  /// Returns the memory for the sum of this rank's slice: that of the gradients, or scratch memory if i.accumulate. Then end_reduction()
+  /// adds it to the gradients.
   [[nodiscard]] std::span<Gradient> sum_of(const plan::Instruction& i) {
     const std::span<Gradient> own = stage_.own_gradients(i.unit);
     return i.accumulate ? sums_[i.unit].first(own.size()) : own;

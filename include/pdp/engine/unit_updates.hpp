@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <span>
-#include <vector>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>

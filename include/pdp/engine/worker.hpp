@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/pass.hpp>

@@ -34,6 +34,16 @@ comm::Any join_any(const JobPlace& place) {
 template <class Comm>
 constexpr bool has_hidden_properties = comm::HasDeviceBuffers<Comm> || comm::QueuesMessages<Comm> || comm::Alone<Comm>;
 
+/// Returns whether a function takes a comm::Any, but not each of these communicators. Asks for comm::Any only if necessary: a generic
+/// function would be compiled with it, and may use members that an Any does not have.
+template <class F, class... Comms>
+consteval bool prefers_any() {
+  if constexpr ((std::is_invocable_v<F&, Comms&> && ...))
+    return false;
+  else
+    return std::is_invocable_v<F&, comm::Any&>;
+}
+
 /// Returns whether a program's function is called with a comm::Any: if the program has several communicators, or if the function accepts a
 /// comm::Any, as a generic function does. The function is then compiled once, for processes and for threads.
 template <class F, class... Comms>
@@ -43,7 +53,7 @@ consteval bool takes_any() {
   else if constexpr (!(std::constructible_from<comm::Any, Comms> && ...))
     return false;
   else if constexpr ((has_hidden_properties<Comms> || ...))
-    return !(std::is_invocable_v<F&, Comms&> && ...) && std::is_invocable_v<F&, comm::Any&>;
+    return prefers_any<F, Comms...>();
   else
     return std::is_invocable_v<F&, comm::Any&>;
 }

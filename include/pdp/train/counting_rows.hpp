@@ -1,14 +1,12 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/matrix.hpp>
-#include <pdp/core/separate_compilation.hpp>
 #include <pdp/loss/counted_rows.hpp>
 
 namespace pdp::detail {
@@ -52,10 +50,5 @@ void CountingRows<T, Target>::leave_out(const std::function<bool(std::span<const
   outputs_ = {kept_outputs_.data(), as_index(kept_outputs_.size() / cols), outputs_.cols};
   targets_ = kept_targets_;
 }
-
-#ifdef PDP_SEPARATE_CORE
-extern template class CountingRows<float, std::int32_t>;
-extern template class CountingRows<float, float>;
-#endif
 
 }  // namespace pdp::detail

@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <vector>
 
-#include <pdp/checkpoint/manifest.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset_view.hpp>
@@ -68,7 +67,7 @@ class FitLoop : public FitContext {
   /// Returns the learning rate of the last step.
   [[nodiscard]] virtual double learning_rate() const = 0;
   virtual Evaluation evaluate(const data::AnyDataset& of, std::span<const metric::Any> metrics) = 0;
-  /// Those of a Saver.
+  /// Saver::after_epoch(), end() and stop(), at the current position.
   virtual void save_after_epoch() = 0;
   virtual void save_at_end() = 0;
   virtual void save_and_stop() = 0;

@@ -12,13 +12,14 @@
 #include <pdp/checkpoint/manifest.hpp>
 #include <pdp/comm/operation.hpp>
 #include <pdp/core/cast.hpp>
-#include <pdp/core/device.hpp>
+#include <pdp/core/shape.hpp>
 #include <pdp/data/dataset_view.hpp>
 #include <pdp/data/loader.hpp>
 #include <pdp/engine/batch.hpp>
 #include <pdp/engine/groups.hpp>
 #include <pdp/loss/output_rows.hpp>
 #include <pdp/metric/any.hpp>
+#include <pdp/plan/gradient_policy.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/epoch.hpp>

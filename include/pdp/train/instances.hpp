@@ -16,6 +16,7 @@
 #include <pdp/data/loader.hpp>
 #include <pdp/nn/stage_parameters.hpp>
 #include <pdp/train/agreement.hpp>
+#include <pdp/train/counting_rows.hpp>
 #include <pdp/train/data_division.hpp>
 #include <pdp/train/evaluation.hpp>
 #include <pdp/train/kept_parameters.hpp>
@@ -29,15 +30,20 @@ namespace pdp {
 extern template void Agreement::check(comm::Any&, const cpu::Cpu&) const;
 extern template class Saver<comm::Any, cpu::Cpu, float>;
 extern template std::int64_t detail::hash_of_samples(const data::DatasetView<std::int32_t>&, std::uint64_t);
+extern template std::int64_t detail::hash_of_samples(const data::DatasetView<std::int32_t, std::int32_t>&, std::uint64_t);
 extern template std::int64_t detail::hash_of_samples(const data::DatasetView<float>&, std::uint64_t);
 extern template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, const data::DatasetView<std::int32_t>&, bool,
                                                          data::Shard, std::uint64_t);
+extern template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, const data::DatasetView<std::int32_t, std::int32_t>&,
+                                                         bool, data::Shard, std::uint64_t);
 extern template detail::DataDivision detail::division_of(comm::Any&, const cpu::Cpu&, const data::DatasetView<float>&, bool, data::Shard,
                                                          std::uint64_t);
 
 extern template data::Loader<data::DatasetView<std::int32_t>> detail::training_loader(const data::DatasetView<std::int32_t>&,
                                                                                       const DataDivision&, const TrainerOptions&, bool,
                                                                                       data::Shard);
+extern template data::Loader<data::DatasetView<std::int32_t, std::int32_t>> detail::training_loader(
+    const data::DatasetView<std::int32_t, std::int32_t>&, const DataDivision&, const TrainerOptions&, bool, data::Shard);
 extern template data::Loader<data::DatasetView<float>> detail::training_loader(const data::DatasetView<float>&, const DataDivision&,
                                                                                const TrainerOptions&, bool, data::Shard);
 extern template void check_agreement(comm::Any&, const cpu::Cpu&, const CallArguments&);
@@ -46,10 +52,16 @@ extern template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const E
                                             const data::DatasetView<std::int32_t>&, const DataDivision&, const plan::Plan&,
                                             Saver<comm::Any, cpu::Cpu, float>&, const checkpoint::Position&, std::span<const metric::Any>,
                                             LossWatch&, std::int64_t);
+extern template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const EvaluatedModel<std::int32_t, std::int32_t>&,
+                                            const data::DatasetView<std::int32_t, std::int32_t>&, const DataDivision&, const plan::Plan&,
+                                            Saver<comm::Any, cpu::Cpu, float>&, const checkpoint::Position&, std::span<const metric::Any>,
+                                            LossWatch&, std::int64_t);
 extern template Evaluation detail::evaluate(comm::Any&, const cpu::Cpu&, const EvaluatedModel<float, float>&,
                                             const data::DatasetView<float>&, const DataDivision&, const plan::Plan&,
                                             Saver<comm::Any, cpu::Cpu, float>&, const checkpoint::Position&, std::span<const metric::Any>,
                                             LossWatch&, std::int64_t);
+extern template class detail::CountingRows<float, std::int32_t>;
+extern template class detail::CountingRows<float, float>;
 extern template std::vector<std::byte> detail::kept_parameters(nn::StageParameters<cpu::Cpu, float>&);
 extern template void detail::set_kept_parameters(nn::StageParameters<cpu::Cpu, float>&, std::span<const std::byte>);
 
@@ -58,6 +70,7 @@ extern template void detail::set_kept_parameters(nn::StageParameters<cpu::Cpu, f
 namespace pdp::data {
 
 extern template class Loader<DatasetView<std::int32_t>>;
+extern template class Loader<DatasetView<std::int32_t, std::int32_t>>;
 extern template class Loader<DatasetView<float>>;
 
 }  // namespace pdp::data

@@ -15,13 +15,12 @@
 #include <pdp/checkpoint/parameters.hpp>
 #include <pdp/core/number_view.hpp>
 #include <pdp/data/dataset_requirements.hpp>
+#include <pdp/data/dataset_view.hpp>
 #include <pdp/engine/check_parameters.hpp>
 #include <pdp/engine/engine.hpp>
 #include <pdp/engine/timeline.hpp>
-#include <pdp/loss/output_rows.hpp>
 #include <pdp/metric/any.hpp>
 #include <pdp/train/agreement.hpp>
-#include <pdp/train/data_division.hpp>
 #include <pdp/train/dataset_checks.hpp>
 #include <pdp/train/epoch.hpp>
 #include <pdp/train/fit_loop.hpp>
@@ -122,7 +121,8 @@ class Trainer {
     static_assert(data::detail::takes_epoch_rightly<Data>,
                   "pdp: gather of this dataset: argument 4, the epoch of the training, must be `const data::TrainingEpoch& epoch`, and "
                   "gather must return nothing");
-    return state_->fit(data::AnyDataset{&data}, fit, detail::fit_functions(on_epoch, on_step));
+    const Data own = data;  // ranks that are threads may share `data`
+    return state_->fit(data::AnyDataset{&own}, fit, detail::fit_functions(on_epoch, on_step));
   }
   template <data::Dataset Data, class OnEpoch>
   std::vector<Epoch> fit(const Data& data, const FitOptions& options, OnEpoch&& on_epoch) {

@@ -112,4 +112,7 @@ std::vector<CudaThread> CudaThread::world_on(const std::vector<int>& devices) {
   return all;
 }
 
+static_assert(Communicator<CudaThread> && HasReduceScatter<CudaThread> && HasDeviceBuffers<CudaThread> && RankOrdered<CudaThread> &&
+              FailsFast<CudaThread>);
+
 }  // namespace pdp::comm

@@ -71,4 +71,6 @@ PDP_INLINE Gloo Gloo::connect(StoreView store, int rank, int size, TimePoint dea
   return world;
 }
 
+static_assert(Communicator<Gloo> && HasReduceScatter<Gloo> && FailsFast<Gloo>);
+
 }  // namespace pdp::comm

@@ -80,4 +80,6 @@ Nccl Nccl::connect(StoreView store, int rank, int size, TimePoint deadline, Opti
   return world;
 }
 
+static_assert(Communicator<Nccl> && HasReduceScatter<Nccl> && RecordsCalls<Nccl> && QueuesMessages<Nccl> && !FailsFast<Nccl>);
+
 }  // namespace pdp::comm

@@ -13,7 +13,7 @@
 
 namespace pdp::launch::detail {
 
-/// Records why a rank has ended early. It may be called by all ranks of a process at the same time.
+/// Records why a rank has ended early. Ranks that are threads call it at the same time.
 using Tell = std::function<void(const Problem& problem, int rank)>;
 
 /// Returns the program's function with the result of a rank: that of the function, or 0 if it has none. Borrows it.

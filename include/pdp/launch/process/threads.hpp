@@ -55,6 +55,11 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
   std::mutex mutex;
   std::optional<std::pair<int, Problem>> root, consequence;
   int first_code = 0;
+  const Tell tell = [&](const Problem& problem, int rank) {
+    const std::lock_guard lock{mutex};
+    auto& first = problem.kind == Problem::Kind::consequence ? consequence : root;
+    if (!first) first.emplace(rank, problem);
+  };
   widen_thread_stacks();
   {
     const std::vector<Cores> places = openmp_places();  // the threads read this
@@ -64,11 +69,6 @@ int run_threads(std::vector<AnySeat> all, const std::optional<comm::Duration>& d
     std::vector<AnySeat> seats = std::move(all);
     while (!seats.empty()) {
       threads.emplace_back([&, own = as_int(seats.size()) - 1, seat = std::move(seats.back())]() mutable {
-        const Tell tell = [&](const Problem& problem, int rank) {
-          const std::lock_guard lock{mutex};
-          auto& first = problem.kind == Problem::Kind::consequence ? consequence : root;
-          if (!first) first.emplace(rank, problem);
-        };
         if (const auto cores = share_of(places, own, count)) ::sched_setaffinity(0, sizeof *cores, &*cores);
         int code = 0;
         try {

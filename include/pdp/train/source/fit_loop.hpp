@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include <pdp/checkpoint/manifest.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/train/fit_loop.hpp>
