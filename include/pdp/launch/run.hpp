@@ -77,7 +77,7 @@ Ranks ranks_with(F& function) {
   ranks.run_rank = [&function](const Start& start, const Tell& tell) {
     return carry_out(join<Comm>(start.place), rank_function<Comm>(function), tell);
   };
-  if constexpr (comm::HasDeviceBuffers<Comm> && ConnectsThroughStore<Comm>)
+  if constexpr (comm::HasDeviceBuffers<Comm> && ConnectsThroughStore<Comm>) {
     ranks.run_threads = [&function](int count, const JobPlace& place) {
       InProcessStore store;
       const comm::TimePoint deadline = comm::Clock::now() + place.timeout;
@@ -85,14 +85,15 @@ Ranks ranks_with(F& function) {
       for (int rank = 0; rank < count; ++rank) seats.push_back({store, rank, count, deadline});
       return run_threads<Comm>(std::move(seats), place.deadline, rank_function<Comm>(function));
     };
-  else if constexpr (comm::HasDeviceBuffers<Comm> && requires { Comm::world(1); })
+  } else if constexpr (comm::HasDeviceBuffers<Comm> && requires { Comm::world(1); }) {
     ranks.run_threads = [&function](int count, const JobPlace& place) {
       return run_threads<Comm>(Comm::world(count), place.deadline, rank_function<Comm>(function));
     };
-  else if constexpr (std::is_invocable_v<F&, comm::Thread&>)
+  } else if constexpr (std::is_invocable_v<F&, comm::Thread&>) {
     ranks.run_threads = [&function](int count, const JobPlace& place) {
       return run_threads<comm::Thread>(comm::Thread::world(count), place.deadline, rank_function<comm::Thread>(function));
     };
+  }
   return ranks;
 }
 

@@ -29,7 +29,7 @@ struct Ranks {
 
 /// Returns how the ranks run if each calls `function` with a comm::Any. joins[i] joins a job with communicator i.
 Ranks ranks_with_any(std::span<const Connector> connectors, std::string_view of_threads,
-                     std::span<comm::Any (*const)(const JobPlace&)> joins, std::function<int(comm::Any&)> function);
+                     std::span<comm::Any (*const)(const JobPlace&)> joins, const std::function<int(comm::Any&)>& function);
 
 /// Decides what this process does for its job (see Start::from).
 Start start(const Options& options, std::span<const Connector> connectors, std::string_view of_threads);

@@ -26,7 +26,7 @@
 namespace pdp::launch::detail {
 
 PDP_INLINE Ranks ranks_with_any(std::span<const Connector> connectors, std::string_view of_threads,
-                                std::span<comm::Any (*const)(const JobPlace&)> joins, std::function<int(comm::Any&)> function) {
+                                std::span<comm::Any (*const)(const JobPlace&)> joins, const std::function<int(comm::Any&)>& function) {
   return {connectors, of_threads,
           [joins, function](const Start& start, const Tell& tell) { return carry_out(joins[start.comm](start.place), function, tell); },
           [function](int ranks, const JobPlace& place) {
