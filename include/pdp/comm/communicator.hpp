@@ -10,6 +10,7 @@
 #include <pdp/comm/region.hpp>
 #include <pdp/comm/traits.hpp>
 #include <pdp/comm/work.hpp>
+#include <pdp/core/copyable.hpp>
 
 namespace pdp::comm {
 
@@ -19,7 +20,7 @@ namespace pdp::comm {
 /// MismatchedCollective, which shows both calls. Over MPI, Gloo and NCCL, only the wrapper Checked detects this reliably. A group that has
 /// thrown a CommunicationError stays aborted: every later call throws the error again.
 template <class C>
-concept Group = std::movable<C> && requires(const C& group) {
+concept Group = Movable<C> && requires(const C& group) {
   { group.rank() } -> std::same_as<int>;
   { group.size() } -> std::same_as<int>;
 };

@@ -2,6 +2,7 @@
 
 #include <concepts>
 
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/requirements.hpp>
 
 namespace pdp::comm {
@@ -13,7 +14,7 @@ namespace pdp::comm {
 /// - pending(): whether there is a call that has not been waited for.
 /// - done(): whether wait() would return, or throw, at once. Advances calls in flight as far as possible without blocking.
 template <class W>
-concept Waitable = std::movable<W> && !std::copyable<W> && std::default_initializable<W> && requires(W & work, const W& observed) {
+concept Waitable = Movable<W> && !Copyable<W> && std::is_default_constructible_v<W> && requires(W & work, const W& observed) {
   work.wait();
   { work.done() } -> std::same_as<bool>;
   { observed.pending() } -> std::same_as<bool>;

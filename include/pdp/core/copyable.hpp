@@ -17,6 +17,13 @@ concept Copyable = std::is_object_v<T> && requires(T& to, T&& from, const T& ori
   { to = static_cast<T&&>(from) } -> std::same_as<T&>;
 };
 
+/// A type whose values can be moved and assigned. Weaker than std::movable, for the same reason.
+template <class T>
+concept Movable = std::is_object_v<T> && requires(T& to, T&& from) {
+  T(static_cast<T&&>(from));
+  { to = static_cast<T&&>(from) } -> std::same_as<T&>;
+};
+
 static_assert(Copyable<int> && !Copyable<int&> && !Copyable<const int>);
 
 }  // namespace pdp

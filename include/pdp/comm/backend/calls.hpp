@@ -11,6 +11,7 @@
 #include <pdp/comm/clock.hpp>
 #include <pdp/comm/region.hpp>
 #include <pdp/comm/work.hpp>
+#include <pdp/core/copyable.hpp>
 
 namespace pdp::comm {
 
@@ -23,7 +24,7 @@ inline constexpr Duration default_deadline = std::chrono::minutes{5};
 /// start(request) checks the request and starts the call, which is in flight when start returns. The request itself may be destroyed then.
 /// The memory that the request names is borrowed until the Work has been waited for.
 template <class C>
-concept Calls = std::movable<C> &&
+concept Calls = Movable<C> &&
     requires(C& calls, const C& observed, const Request& request, int number, Duration duration, const std::string& reason) {
   requires Waitable<typename C::Work>;
   { observed.rank() } -> std::same_as<int>;

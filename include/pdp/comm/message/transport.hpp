@@ -13,6 +13,7 @@
 #include <pdp/comm/failure.hpp>
 #include <pdp/comm/operation.hpp>
 #include <pdp/comm/region.hpp>
+#include <pdp/core/copyable.hpp>
 #include <pdp/core/error.hpp>
 
 namespace pdp::comm {
@@ -64,7 +65,7 @@ struct GroupRequest {
 ///   Later failures are ignored. fail() never throws and never blocks for long.
 /// - The destructor sends a goodbye, so that peers do not report this rank as lost. It never hangs.
 template <class T>
-concept Transport = std::movable<T> &&
+concept Transport = Movable<T> &&
     requires(T& transport, const T& observed, SendRequest& send, ReceiveRequest& receive, TimePoint until, Failure failure) {
   { observed.rank() } -> std::same_as<int>;
   { observed.size() } -> std::same_as<int>;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <pdp/comm/message/stream/inbox.hpp>
+#include <pdp/core/copyable.hpp>
 
 namespace pdp::comm::stream {
 
@@ -42,8 +43,8 @@ struct News {
 ///   at the given time or earlier.
 /// - leave(until): called after the last frames are written. Ends the streams such that everything written still arrives. Never throws.
 template <class L>
-concept Links = std::movable<L> && requires(L& links, const L& observed, int peer, Inbox& inbox, Strays& strays, std::span<iovec, 2> parts,
-                                            std::span<Interest> interests, TimePoint until, const Failure& failure, Duration duration) {
+concept Links = Movable<L> && requires(L& links, const L& observed, int peer, Inbox& inbox, Strays& strays, std::span<iovec, 2> parts,
+                                       std::span<Interest> interests, TimePoint until, const Failure& failure, Duration duration) {
   { observed.size() } -> std::same_as<int>;
   { observed.open(peer) } -> std::same_as<bool>;
   links.want(peer);
