@@ -1,10 +1,9 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <future>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -38,8 +37,28 @@ enum class Writing : std::uint8_t {
   in_background,  // on a thread of each rank, from a copy of the state. Training may continue
 };
 
-/// Calls write(), which writes files and returns a text: when the text is asked for, or on a thread.
-[[nodiscard]] std::future<std::string> start_writing(Writing writing, std::function<std::string()> write);
+/// A call of a function that writes files and returns a text: when the text is taken, or on a thread.
+class WriteTask {
+ public:
+  /// No call.
+  WriteTask();
+  WriteTask(Writing writing, std::function<std::string()> write);
+  WriteTask(WriteTask&&) noexcept;
+  WriteTask& operator=(WriteTask&&) noexcept;
+  /// Waits for the thread.
+  ~WriteTask();
+
+  /// Returns whether there is a call of which the text has not been taken.
+  [[nodiscard]] explicit operator bool() const { return state_ != nullptr; }
+  /// Returns whether the thread is still writing.
+  [[nodiscard]] bool is_busy() const;
+  /// Waits for the call and returns its text. Rethrows its exception.
+  std::string take();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 /// The arguments of a Save that do not depend on the state. All ranks give the same, except for `lock`.
 struct SaveOptions {
@@ -81,7 +100,7 @@ class Save {
   std::optional<NewCheckpoint> made_;  // on rank 0
   std::filesystem::path folder_, path_;
   bool has_files_ = false, is_complete_ = false;
-  std::future<std::string> task_;  // of this rank, if it has one. The last member: its destructor waits for the thread
+  WriteTask task_;  // of this rank, if it has one. The last member: its destructor waits for the thread
 };
 
 template <comm::Communicator C, class D, class T>
@@ -97,23 +116,22 @@ Save<C, D, T>::Save(C& world, const engine::TrainingState<C, D, T>& state, SaveO
   });
   folder_ = broadcast_text(world_, device_, made_ ? made_->folder().string() : std::string{});
   on_every_rank(world_, device_, [&] {
-    task_ = start_writing(options_.writing, [this, parts = own_parts(state, copies, options_.writing == Writing::in_background)] {
-      return encode(write_pieces(folder_ / name_of_file(world_.rank()), parts));
-    });
+    task_ = WriteTask{options_.writing, [this, parts = own_parts(state, copies, options_.writing == Writing::in_background)] {
+                        return encode(write_pieces(folder_ / name_of_file(world_.rank()), parts));
+                      }};
   });
 }
 
 template <comm::Communicator C, class D, class T>
 bool Save<C, D, T>::is_busy() const {
-  return task_.valid() && options_.writing == Writing::in_background &&
-         task_.wait_for(std::chrono::seconds{0}) != std::future_status::ready;
+  return task_.is_busy();
 }
 
 template <comm::Communicator C, class D, class T>
 bool Save<C, D, T>::advance() {
   std::string text;
   on_every_rank(world_, device_, [&] {
-    if (task_.valid()) text = task_.get();
+    if (task_) text = task_.take();
   });
   if (!has_files_) {
     publish(gather_texts(world_, device_, text));
@@ -136,13 +154,13 @@ template <comm::Communicator C, class D, class T>
 void Save<C, D, T>::publish(std::vector<std::string> files) {
   on_every_rank(world_, device_, [&] {
     if (world_.rank() != 0) return;
-    task_ = start_writing(options_.writing, [this, files = std::move(files)] {
-      std::vector<Manifest> parts;
-      for (const std::string& file : files) parts.push_back(decode(file, folder_.string(), true));
-      const std::filesystem::path path = made_->publish(joined(options_.position, options_.values, parts));
-      if (options_.keep > 0) remove_old_checkpoints(*options_.lock, options_.keep);
-      return path.string();
-    });
+    task_ = WriteTask{options_.writing, [this, files = std::move(files)] {
+                        std::vector<Manifest> parts;
+                        for (const std::string& file : files) parts.push_back(decode(file, folder_.string(), true));
+                        const std::filesystem::path path = made_->publish(joined(options_.position, options_.values, parts));
+                        if (options_.keep > 0) remove_old_checkpoints(*options_.lock, options_.keep);
+                        return path.string();
+                      }};
   });
 }
 
