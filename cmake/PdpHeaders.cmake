@@ -490,6 +490,8 @@ set(pdp_headers
     pdp/nn/source/positions.hpp
     pdp/nn/source/reshape.hpp
     pdp/nn/source/residual.hpp
+    pdp/nn/source/stage.hpp
+    pdp/nn/source/stage_parameters.hpp
     pdp/nn/source/sum.hpp
     pdp/nn/stage.hpp
     pdp/nn/stage_parameters.hpp

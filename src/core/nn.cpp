@@ -32,6 +32,8 @@
 #include <pdp/nn/source/positions.hpp>
 #include <pdp/nn/source/reshape.hpp>
 #include <pdp/nn/source/residual.hpp>
+#include <pdp/nn/source/stage.hpp>
+#include <pdp/nn/source/stage_parameters.hpp>
 #include <pdp/nn/source/sum.hpp>
 
 namespace pdp::nn {

@@ -160,9 +160,11 @@ constexpr void add_layer(PartialOutline& to, const L& layer, const Path& at) {
   const Shape out = layer.output(shape);
   const ColumnNumbers columns = columns_of(to.placement, to.part, shape);
   const auto first_pause = as_index(outline.forward_sums.size());
-  for (Index pause = 0; pause < pauses(layer); ++pause) {
-    outline.forward_sums.push_back(sums_of_pause(layer, shape, pause, false));
-    outline.backward_sums.push_back(sums_of_pause(layer, shape, pause, true));
+  if constexpr (Pauses<L>) {
+    for (Index pause = 0; pause < pauses(layer); ++pause) {
+      outline.forward_sums.push_back(sums_of_pause(layer, shape, pause, false));
+      outline.backward_sums.push_back(sums_of_pause(layer, shape, pause, true));
+    }
   }
   outline.layers[as_size(to.next++)] = {layer.parameter_elements(),
                                         shape.elements(),

@@ -10,6 +10,7 @@
 #include <pdp/core/device.hpp>
 #include <pdp/core/pass.hpp>
 #include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/activation.hpp>
 #include <pdp/nn/layers.hpp>
 #include <pdp/nn/outline.hpp>
@@ -35,6 +36,13 @@ struct Slot {
   explicit Slot(int layers) : activations(as_size(layers) + 1), gradients(as_size(layers) + 1), saved(as_size(layers)) {}
 };
 
+namespace detail {
+
+/// Adds the key of the random numbers that a layer draws in its passes.
+void append_key_of_passes(std::vector<random::Key>& keys, std::uint64_t seed, const Path& layer);
+
+}  // namespace detail
+
 /// The parameters of a model that a rank holds, and the mathematics of the model's layers.
 ///
 /// `Types`: a TypeList of the distinct types of the layers, LeafTypes of the model. So models of the same layers share the compiled code,
@@ -50,7 +58,7 @@ class Stage : public StageParameters<D, T> {
   requires(std::same_as<LeafTypes<Model>, Types>) Stage(const Model& model, const Shape& input, const std::vector<Run>& runs,
                                                         std::uint64_t seed, D device = {}, const Lent<T>& lent = {}, const Path& at = {})
       : Parameters{nn::outline(model, input), parameters_of(model, at), runs, seed, device, lent}, layers_{Layers<Model>{model}} {
-    for_each_leaf(model, at, [&](const auto&, const Path& path) { keys_.push_back(random::make_key(seed, "pass", path.str())); });
+    for_each_leaf(model, at, [&](const auto&, const Path& path) { detail::append_key_of_passes(keys_, seed, path); });
   }
 
   /// Computes layers first to last - 1. On a CPU, several threads may call it at the same time, each with a slot of its own.
@@ -194,3 +202,7 @@ class Stage : public StageParameters<D, T> {
 };
 
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/stage.hpp>
+#endif

@@ -12,6 +12,7 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/block.hpp>
 #include <pdp/nn/initializer.hpp>
 #include <pdp/nn/layer.hpp>
@@ -37,6 +38,13 @@ struct SlicePart {
   Index elements = 0;
 };
 
+namespace detail {
+
+/// Adds the parameter of a layer. `is_tied`: it is a copy of the first one, if there is one.
+void append(std::vector<LayerParameter>& all, const Parameter& parameter, int layer, bool is_tied);
+
+}  // namespace detail
+
 /// Returns the parameters of a model, in the order of its layers, including the copy in a tied layer. `at`: the path of the model, if it is
 /// a part of a larger one.
 template <Block Model>
@@ -44,11 +52,7 @@ std::vector<LayerParameter> parameters_of(const Model& model, const Path& at = {
   std::vector<LayerParameter> all;
   int number = 0;
   for_each_leaf(model, at, [&]<class L>(const L& layer, const Path& path) {
-    layer.parameters(path, 0, [&](Parameter parameter) {
-      if constexpr (is_tied<L>)
-        if (!all.empty()) parameter = tied_to(all.front().parameter, parameter);
-      all.push_back({parameter, number});
-    });
+    layer.parameters(path, 0, [&](const Parameter& parameter) { detail::append(all, parameter, number, is_tied<L>); });
     ++number;
   });
   return all;
@@ -253,3 +257,7 @@ bool StageParameters<D, T>::keeps_whole_units() const {
 }
 
 }  // namespace pdp::nn
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/nn/source/stage_parameters.hpp>
+#endif
