@@ -24,6 +24,6 @@ concept Movable = std::is_object_v<T> && requires(T& to, T&& from) {
   { to = static_cast<T&&>(from) } -> std::same_as<T&>;
 };
 
-static_assert(Copyable<int> && !Copyable<int&> && !Copyable<const int>);
+static_assert(Movable<int> && !Movable<int&> && Copyable<int> && !Copyable<int&> && !Copyable<const int>);
 
 }  // namespace pdp

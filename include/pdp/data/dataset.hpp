@@ -72,14 +72,31 @@ concept TakesEpoch = Dataset<D> && requires(const D& data, std::span<const Index
   { data.gather(which, x, y, epoch) } -> std::same_as<void>;
 };
 
-/// Copies samples for an epoch of a training: gives the epoch to a dataset that takes it. Wrappers of datasets call this in gather.
+namespace detail {
+
+/// Whether gather of a dataset takes an epoch in this form as its fourth argument.
+template <class D, class Epoch>
+concept GathersWith = requires(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y,
+                               Epoch epoch) {
+  data.gather(which, x, y, epoch);
+};
+
+}  // namespace detail
+
+/// Copies samples for an epoch of a training: gives the epoch to a dataset that takes it. Wrappers of datasets call this in gather. Does
+/// not compile if gather takes the epoch in another form than TakesEpoch requires, since it would not get the epoch.
 template <Dataset D>
 void gather_in_epoch(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y,
                      const TrainingEpoch& epoch) {
-  if constexpr (TakesEpoch<D>)
+  if constexpr (TakesEpoch<D>) {
     data.gather(which, x, y, epoch);
-  else
+  } else {
+    static_assert(
+        !detail::GathersWith<D, const TrainingEpoch&> && !detail::GathersWith<D, TrainingEpoch&> && !detail::GathersWith<D, TrainingEpoch*>,
+        "pdp: gather of this dataset: argument 4, the epoch of the training, must be `const data::TrainingEpoch& epoch`, and "
+        "gather must return nothing");
     data.gather(which, x, y);
+  }
 }
 
 namespace detail {

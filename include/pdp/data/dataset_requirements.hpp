@@ -24,18 +24,6 @@ template <class D>
 requires requires { typename D::Target; }
 constexpr bool has_target<D> = TargetElement<typename D::Target>;
 
-/// Whether gather of a dataset takes an epoch in this form as its fourth argument.
-template <class D, class Epoch>
-concept GathersWith = requires(const D& data, std::span<const Index> which, std::span<SampleOf<D>> x, std::span<typename D::Target> y,
-                               Epoch epoch) {
-  data.gather(which, x, y, epoch);
-};
-
-/// Whether gather of a dataset takes no epoch, or takes it as TakesEpoch requires. Otherwise the epoch would not be given to it.
-template <class D>
-constexpr bool takes_epoch_rightly =
-    TakesEpoch<D> || !(GathersWith<D, const TrainingEpoch&> || GathersWith<D, TrainingEpoch&> || GathersWith<D, TrainingEpoch*>);
-
 template <class D>
 struct DatasetRequirements {
   static_assert(Copyable<D>, "pdp: this dataset cannot be copied; the loader keeps a copy of its own, and copies must be cheap");

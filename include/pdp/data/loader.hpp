@@ -8,7 +8,6 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
 #include <pdp/data/dataset.hpp>
-#include <pdp/data/dataset_requirements.hpp>
 #include <pdp/data/share_order.hpp>
 #include <pdp/data/training_epoch.hpp>
 
@@ -70,10 +69,6 @@ extern template class Prefetch<float, std::int32_t>;
 /// Loader. The destructor waits only for a gather in progress.
 template <Dataset D>
 class Loader {
-  static_assert(detail::takes_epoch_rightly<D>,
-                "pdp: gather of this dataset: argument 4, the epoch of the training, must be `const data::TrainingEpoch& epoch`, and "
-                "gather must return nothing");
-
  public:
   using Target = typename D::Target;
   using Sample = SampleOf<D>;

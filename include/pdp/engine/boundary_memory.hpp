@@ -25,7 +25,8 @@ class BoundaryMemory {
 
   /// `micro_rows`: rows of a full micro-batch. `numbers`: those of steps, in the device's memory.
   BoundaryMemory(const D& device, const plan::Plan& plan, const nn::Outline& model, Index micro_rows, const StepNumbers* numbers = nullptr);
-  BoundaryMemory(BoundaryMemory&&) noexcept;
+  BoundaryMemory(const BoundaryMemory&) = delete;
+  BoundaryMemory& operator=(const BoundaryMemory&) = delete;
   ~BoundaryMemory();
 
   [[nodiscard]] std::span<Slot> slots_when(bool training) { return training ? step_ : evaluation_; }
@@ -50,8 +51,6 @@ class BoundaryMemory {
   std::vector<Slot> step_, evaluation_;
 };
 
-template <class D, class T>
-BoundaryMemory<D, T>::BoundaryMemory(BoundaryMemory&&) noexcept = default;
 template <class D, class T>
 BoundaryMemory<D, T>::~BoundaryMemory() = default;
 

@@ -118,9 +118,6 @@ class Trainer {
     static_assert(std::same_as<typename Data::Target, Target>,
                   "pdp: the targets of the dataset are of another type than those of the loss");
     detail::check_sample_type<Data, typename State::DataSample>();
-    static_assert(data::detail::takes_epoch_rightly<Data>,
-                  "pdp: gather of this dataset: argument 4, the epoch of the training, must be `const data::TrainingEpoch& epoch`, and "
-                  "gather must return nothing");
     const Data own = data;  // ranks that are threads may share `data`
     return state_->fit(data::AnyDataset{&own}, fit, detail::fit_functions(on_epoch, on_step));
   }

@@ -16,8 +16,7 @@
 namespace pdp::checkpoint {
 
 struct WriteTask::State {
-  Writing writing = Writing::now;
-  std::future<std::string> text{};  // its destructor waits for the thread
+  std::future<std::string> text;  // its destructor waits for the thread
 };
 
 PDP_INLINE WriteTask::WriteTask() = default;
@@ -26,7 +25,6 @@ PDP_INLINE WriteTask& WriteTask::operator=(WriteTask&&) noexcept = default;
 PDP_INLINE WriteTask::~WriteTask() = default;
 
 PDP_INLINE WriteTask::WriteTask(Writing writing, std::function<std::string()> write) : state_{std::make_unique<State>()} {
-  state_->writing = writing;
   if (writing == Writing::now) {
     state_->text = std::async(std::launch::deferred, std::move(write));
   } else {
@@ -36,7 +34,7 @@ PDP_INLINE WriteTask::WriteTask(Writing writing, std::function<std::string()> wr
 }
 
 PDP_INLINE bool WriteTask::is_busy() const {
-  return state_ && state_->writing == Writing::in_background && state_->text.wait_for(std::chrono::seconds{0}) != std::future_status::ready;
+  return state_ && state_->text.wait_for(std::chrono::seconds{0}) == std::future_status::timeout;
 }
 
 PDP_INLINE std::string WriteTask::take() {
