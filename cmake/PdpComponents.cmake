@@ -81,7 +81,7 @@ set(pdp_cuda_target CUDA::cublasLt)
 set(pdp_cuda_name "the CUDA toolkit 12 or newer")
 set(pdp_cuda_interface CUDA::cudart)
 set(pdp_cuda_sources cuda.cu cuda_thread.cpp)
-set(pdp_cuda_libraries pdp::pdp CUDA::cublasLt CUDA::cudart)
+set(pdp_cuda_libraries pdp::pdp CUDA::cudart ${CMAKE_DL_LIBS})
 
 set(pdp_onednn_package oneDNN 2.0 MODULE)
 set(pdp_onednn_target oneDNN::oneDNN)

@@ -801,6 +801,7 @@ set(pdp_cuda_headers
     pdp/comm/cuda_thread/source.hpp
     pdp/comm/cuda_thread/waits.hpp
     pdp/comm/cuda_thread/world.hpp
+    pdp/cuda/detail/cublas.hpp
     pdp/cuda/detail/devices.hpp
     pdp/cuda/detail/library.hpp
     pdp/cuda/detail/pool.hpp

@@ -1,5 +1,6 @@
 #include <pdp/comm/cuda_thread.hpp>
 #include <pdp/comm/self.hpp>
+#include <pdp/cuda/detail/cublas.hpp>
 #include <pdp/nn/multilayer_perceptron.hpp>
 #include <pdp/strategy/any_strategy.hpp>
 #include <pdp/strategy/data_parallel.hpp>
@@ -51,6 +52,15 @@ std::string refusal(const DeviceOptions& options = {}) {
 }
 
 }  // namespace
+
+TEST_CASE("A library that cannot be loaded, or lacks a function of cuBLASLt, is reported by name", "[cuda][bad input]") {
+  const auto refuse = [](const auto& load) { return support::message_of<pdp::DeviceError>(load).value(); };
+  CHECK_THAT(refuse([] { static_cast<void>(pdp::cuda::load_library("libnone.so.7")); }),
+             StartsWith("cannot load libnone.so.7, which computes products on a GPU: ") && Contains("No such file") &&
+                 EndsWith("; install cuBLAS of the CUDA toolkit, or add its folder to LD_LIBRARY_PATH"));
+  void* const c = pdp::cuda::load_library("libc.so.6");
+  CHECK_THAT(refuse([&] { static_cast<void>(pdp::cuda::CublasLt{c}); }), StartsWith("cuBLASLt has no function cublasLtGetStatusString; "));
+}
 
 TEST_CASE_METHOD(Fixture, "Device reports why a GPU cannot be used: driver, CUDA version, number or architecture", "[cuda][bad input]") {
   stand_in::settings().driver = 0;

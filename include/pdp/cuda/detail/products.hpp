@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cublasLt.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -17,14 +15,10 @@
 #include <pdp/core/cast.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
+#include <pdp/cuda/detail/cublas.hpp>
 #include <pdp/cuda/detail/library.hpp>
 
 namespace pdp::cuda {
-
-inline void check_cublas(const char* function, cublasStatus_t status) {
-  if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]]
-    throw DeviceError{text(function, " failed: ", cublasLtGetStatusString(status))};
-}
 
 /// The form of a product c = left right or c += left right, [rows, depth] x [depth, cols] -> [rows, cols]. It is the key under which the
 /// product's algorithm is stored. Operands may lie transposed in memory.
@@ -46,9 +40,9 @@ class Products {
  public:
   Products(int device, bool tf32) : device_{device}, tf32_{tf32} {
     const OnDevice on{device};
-    check_cublas("cublasLtCreate", cublasLtCreate(&handle_));
+    check_cublas("cublasLtCreate", blas_.create(&handle_));
     if (const cudaError_t result = cudaMalloc(&workspaces_, streams * workspace_bytes); result != cudaSuccess) {
-      cublasLtDestroy(handle_);
+      blas_.destroy(handle_);
       check_room("cudaMalloc", result, device, streams * workspace_bytes);
     }
   }
@@ -58,7 +52,7 @@ class Products {
     const OnDevice on{device_, std::nothrow};
     plans_.clear();
     cudaFree(workspaces_);
-    cublasLtDestroy(handle_);
+    blas_.destroy(handle_);
   }
 
   /// The number of streams on which products may run at the same time.
@@ -78,7 +72,7 @@ class Products {
     if (has_bias) set_bias(plan.product.get(), bias);
     const float one = 1, add = form.accumulate ? 1.0f : 0.0f;
     std::byte* const workspace = static_cast<std::byte*>(workspaces_) + number * workspace_bytes;
-    const cublasStatus_t status = cublasLtMatmul(handle_, plan.product.get(), &one, right, plan.right.get(), left, plan.left.get(), &add, c,
+    const cublasStatus_t status = blas_.multiply(handle_, plan.product.get(), &one, right, plan.right.get(), left, plan.left.get(), &add, c,
                                                  plan.c.get(), c, plan.c.get(), &plan.algorithm, workspace, workspace_bytes, stream);
     if (has_epilogue && cannot(status)) {
       found->second.reset();
@@ -94,9 +88,9 @@ class Products {
   static constexpr std::uintptr_t bias_alignment = 16;  // bytes; fixed, as an algorithm that was chosen for one bias also runs with others
 
   struct Free {
-    void operator()(cublasLtMatmulDesc_t each) const { cublasLtMatmulDescDestroy(each); }
-    void operator()(cublasLtMatrixLayout_t each) const { cublasLtMatrixLayoutDestroy(each); }
-    void operator()(cublasLtMatmulPreference_t each) const { cublasLtMatmulPreferenceDestroy(each); }
+    void operator()(cublasLtMatmulDesc_t each) const { cublas_lt().destroy_product(each); }
+    void operator()(cublasLtMatrixLayout_t each) const { cublas_lt().destroy_layout(each); }
+    void operator()(cublasLtMatmulPreference_t each) const { cublas_lt().destroy_preference(each); }
   };
   template <class Pointer>
   using Owned = std::unique_ptr<std::remove_pointer_t<Pointer>, Free>;
@@ -114,8 +108,7 @@ class Products {
   }
 
   static void set_bias(cublasLtMatmulDesc_t product, const void* bias) {
-    check_cublas("cublasLtMatmulDescSetAttribute",
-                 cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+    check_cublas("cublasLtMatmulDescSetAttribute", cublas_lt().set_product(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
   }
 
   /// Returns whether a status means that the epilogue is not possible, so that the product must be computed alone.
@@ -140,8 +133,8 @@ class Products {
   }
   static Layout layout(DType type, Index rows, Index cols) {
     cublasLtMatrixLayout_t made = nullptr;
-    check_cublas("cublasLtMatrixLayoutCreate", cublasLtMatrixLayoutCreate(&made, type_of(type), static_cast<std::uint64_t>(rows),
-                                                                          static_cast<std::uint64_t>(cols), rows));
+    check_cublas("cublasLtMatrixLayoutCreate",
+                 cublas_lt().create_layout(&made, type_of(type), static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols), rows));
     return Layout{made};
   }
 
@@ -152,10 +145,10 @@ class Products {
     cublasLtMatmulDesc_t product = nullptr;
     const bool is_tf32 = tf32_ && form.type == DType::float32;
     check_cublas("cublasLtMatmulDescCreate",
-                 cublasLtMatmulDescCreate(&product, is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+                 blas_.create_product(&product, is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
     made.product.reset(product);
     const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
-      check_cublas("cublasLtMatmulDescSetAttribute", cublasLtMatmulDescSetAttribute(product, attribute, &value, sizeof value));
+      check_cublas("cublasLtMatmulDescSetAttribute", blas_.set_product(product, attribute, &value, sizeof value));
     };
     const auto operation = [](bool is_transposed) { return is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
     set(CUBLASLT_MATMUL_DESC_TRANSA, operation(form.right_is_transposed));
@@ -168,11 +161,10 @@ class Products {
     made.c = layout(form.result, form.cols, form.rows);
 
     cublasLtMatmulPreference_t preference = nullptr;
-    check_cublas("cublasLtMatmulPreferenceCreate", cublasLtMatmulPreferenceCreate(&preference));
+    check_cublas("cublasLtMatmulPreferenceCreate", blas_.create_preference(&preference));
     const Owned<cublasLtMatmulPreference_t> owned{preference};
     const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      check_cublas("cublasLtMatmulPreferenceSetAttribute",
-                   cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+      check_cublas("cublasLtMatmulPreferenceSetAttribute", blas_.set_preference(preference, attribute, &value, sizeof value));
     };
     prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
     // The parts of a long sum are added in float and rounded once. A short sum is not split: cuBLASLt would often split it, but a second
@@ -184,8 +176,8 @@ class Products {
       prefer(operand, form.alignment);
     std::array<cublasLtMatmulHeuristicResult_t, 8> found{};  // the best one first
     int count = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, product, made.right.get(), made.left.get(), made.c.get(),
-                                                                 made.c.get(), preference, as_int(found.size()), found.data(), &count);
+    const cublasStatus_t status = blas_.find_algorithms(handle_, product, made.right.get(), made.left.get(), made.c.get(), made.c.get(),
+                                                        preference, as_int(found.size()), found.data(), &count);
     if (form.epilogue != none && cannot(status)) return {};
     if (status != CUBLAS_STATUS_NOT_SUPPORTED) check_cublas("cublasLtMatmulAlgoGetHeuristic", status);
     const auto end = found.begin() + (status == CUBLAS_STATUS_SUCCESS ? count : 0);
@@ -198,6 +190,7 @@ class Products {
     return made;
   }
 
+  const CublasLt& blas_ = cublas_lt();
   int device_;
   bool tf32_;
   cublasLtHandle_t handle_ = nullptr;
