@@ -165,21 +165,39 @@ struct Flow {
 
 namespace detail {
 
-/// Goes on behind the next layer of a block.
-template <class L>
-constexpr void pass(Flow& flow, const L& layer, const Path& at) {
-  if (!flow.fits()) return;
-  if constexpr (takes_tokens<L>)
-    if (flow.before[0] != '\0') only_the_first_layer_of_a_model_can_take_tokens(L::name, at, flow.before);
-  flow.misfit = misfit(layer, flow.shape);
-  flow.layer = L::name;
-  flow.at = at;
-  if (!flow.fits()) return;
-  const Index expected = layer.input_elements();
-  const bool deduce = !ChecksShape<L> && !flow.shape.known() && expected != 0;
-  flow.shape = layer.output(deduce ? Shape{expected} : flow.shape);
-  flow.before = L::name;
-}
+// The functions that visit layers in this folder are classes, not generic lambdas. So they are compiled once for a layer's type, and not
+// once more for each block that holds the layer.
+
+/// Follows a Flow through the next layer of a block.
+struct FollowFlow {
+  Flow& flow;
+
+  template <class L>
+  constexpr void operator()(const L& layer, const Path& at) const {
+    if (!flow.fits()) return;
+    if constexpr (takes_tokens<L>)
+      if (flow.before[0] != '\0') only_the_first_layer_of_a_model_can_take_tokens(L::name, at, flow.before);
+    flow.misfit = misfit(layer, flow.shape);
+    flow.layer = L::name;
+    flow.at = at;
+    if (!flow.fits()) return;
+    const Index expected = layer.input_elements();
+    const bool deduce = !ChecksShape<L> && !flow.shape.known() && expected != 0;
+    flow.shape = layer.output(deduce ? Shape{expected} : flow.shape);
+    flow.before = L::name;
+  }
+};
+
+struct InputElements {
+  Index found = 0;
+  bool same = true;  // as long as shapes pass through unchanged, a later layer may still fix the input
+
+  template <class L>
+  constexpr void operator()(const L& layer, const Path&) {
+    if (found == 0 && same) found = layer.input_elements();
+    same = same && layer.output(Shape{}) == Shape{};
+  }
+};
 
 }  // namespace detail
 
@@ -188,7 +206,7 @@ constexpr void pass(Flow& flow, const L& layer, const Path& at) {
 template <Block B>
 constexpr Flow flow(const B& block, const Shape& input) {
   Flow flow{.shape = input};
-  for_each_leaf(block, {}, [&flow](const auto& layer, const Path& at) { detail::pass(flow, layer, at); });
+  for_each_leaf(block, {}, detail::FollowFlow{flow});
   return flow;
 }
 
@@ -204,13 +222,9 @@ constexpr void check_widths(const Flow& flow) {
 /// Returns the number of values of a sample that a block takes; 0 if any width will do.
 template <Block B>
 constexpr Index input_elements(const B& block) {
-  Index elements = 0;
-  bool same = true;  // as long as shapes pass through unchanged, a later layer may still fix the input
-  for_each_leaf(block, {}, [&](const auto& layer, const Path&) {
-    if (elements == 0 && same) elements = layer.input_elements();
-    same = same && layer.output(Shape{}) == Shape{};
-  });
-  return elements;
+  detail::InputElements elements;
+  for_each_leaf(block, {}, elements);
+  return elements.found;
 }
 
 }  // namespace pdp::nn

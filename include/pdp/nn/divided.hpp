@@ -57,8 +57,7 @@ class Divided {
   }
   template <class Visit>
   constexpr void for_each_leaf(const Path& path, Visit&& visit) const {
-    for (int number = 0; number < layers_.size(); ++number)
-      layers_.visit(number, [&](const auto& layer) { visit(layer, path.joined(paths_[as_size(number)])); });
+    for (int number = 0; number < layers_.size(); ++number) layers_.visit(number, visit, path.joined(paths_[as_size(number)]));
   }
 
  private:
@@ -68,7 +67,7 @@ class Divided {
     std::vector<Way> ways;
     if constexpr (chooses) {
       detail::DivisionChoice choice{part.count};
-      nn::for_each_leaf(model, {}, [&](const auto& layer, const Path&) { choice.append(layer); });
+      nn::for_each_leaf(model, {}, choice);
       if (part.count > 1) ways = choice.finish(output);
     }
     std::size_t number = 0;
@@ -141,9 +140,9 @@ class Divided {
     return layer.with_blocks([&]<class Inner>(const Inner& block) { return Divided<Inner, chooses>{block, part, at.child(number++)}; });
   }
   [[nodiscard]] constexpr bool divides() const {
-    bool found = false;
-    for_each_leaf({}, [&](const auto& layer, const Path&) { found = found || part_of(layer).count > 1; });
-    return found;
+    detail::FindDivided divided;
+    for_each_leaf({}, divided);
+    return divided.found;
   }
 
   LayersOf<Leaves> layers_;

@@ -106,13 +106,22 @@ struct FormsOfAll<TypeList<L...>, chooses> {
 template <class List>
 constexpr bool any_is_placed_inside = any_divides<List, false>;
 
-/// Decides for each layer of a model how it is divided: see Divided.
+struct FindDivided {
+  bool found = false;
+
+  template <class L>
+  constexpr void operator()(const L& layer, const Path&) {
+    found = found || part_of(layer).count > 1;
+  }
+};
+
+/// Decides for each layer of a model, which it visits in order, how the layer is divided: see Divided.
 class DivisionChoice {
  public:
   constexpr explicit DivisionChoice(int parts) : parts_{parts} {}
 
   template <class L>
-  constexpr void append(const L& layer) {
+  constexpr void operator()(const L& layer, const Path&) {
     ways_.push_back(Way::whole);
     if constexpr (std::is_same_v<L, Linear>) {
       outputs_ = layer.out;

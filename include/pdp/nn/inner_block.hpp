@@ -29,38 +29,27 @@ class InnerBlock {
  public:
   using Leaves = LeafTypes<B>;
 
-  constexpr explicit InnerBlock(B block) : block_{std::move(block)} { check_placements(block_); }
+  constexpr explicit InnerBlock(B block) : block_{std::move(block)} {
+    check_placements(block_);
+    for_each_leaf(block_, {}, totals_);
+  }
 
   [[nodiscard]] constexpr const B& block() const { return block_; }
   [[nodiscard]] constexpr Index input_elements() const { return nn::input_elements(block_); }
   [[nodiscard]] constexpr Flow flow(const Shape& input) const { return nn::flow(block_, input); }
-  [[nodiscard]] constexpr Index parameter_elements() const {
-    Index elements = 0;
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) { elements += layer.parameter_elements(); });
-    return elements;
-  }
+  [[nodiscard]] constexpr Index parameter_elements() const { return totals_.parameters; }
   [[nodiscard]] constexpr Index saved_elements(const Shape& input) const {
     const InnerPosition end = inside(leaves(block_), input);
     return 2 * end.boundary + end.kept;
   }
-  [[nodiscard]] constexpr Index products(const Shape& input) const {
-    return sum_of_leaves([](const auto& layer, const Shape& shape) { return nn::products(layer, shape); }, input);
-  }
+  [[nodiscard]] constexpr Index products(const Shape& input) const { return work(input).products; }
   /// The pauses of the leaves, one after another (see nn/pauses.hpp).
-  [[nodiscard]] constexpr Index pauses() const {
-    return sum_of_leaves([](const auto& layer, const Shape&) { return pauses_of_leaf(layer); });
-  }
+  [[nodiscard]] constexpr Index pauses() const { return totals_.pauses; }
   [[nodiscard]] constexpr bool exchanges() const { return inner_part().count > 1; }
-  [[nodiscard]] constexpr Part inner_part() const {
-    Part found{};
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
-      if (const Part own = part_of(layer); own.count > 1) found = own;
-    });
-    return found;
-  }
-  [[nodiscard]] constexpr Index batch_sums() const {
-    return sum_of_leaves([](const auto& layer, const Shape&) { return nn::batch_sums(layer); });
-  }
+  [[nodiscard]] constexpr Part inner_part() const { return totals_.part; }
+  [[nodiscard]] constexpr Index batch_sums() const { return totals_.sums; }
+  [[nodiscard]] constexpr Index batch_values(const Shape& input) const { return work(input).batch_values; }
+  [[nodiscard]] constexpr bool pauses_in_micro_batches() const { return totals_.pauses_in_micro_batches; }
   [[nodiscard]] constexpr PauseSum sums_of_pause(const Shape& input, Index pause, bool backward) const {
     PauseSum found{};
     visit_pause(input, pause, backward, [&]<class L>(const L& layer, const InnerPosition& at, Index own) {
@@ -87,22 +76,6 @@ class InnerBlock {
         found = layer.exchanged(at.shape, rows, gradient_in, memory.kept(at), own, backward);
     });
     return found;
-  }
-  [[nodiscard]] constexpr Index batch_values(const Shape& input) const {
-    Index fewest = 0;
-    Shape shape = input;
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path& path) {
-      const Index own = path.is_frozen() ? 0 : nn::batch_values(layer, shape);
-      if (own > 0 && (fewest == 0 || own < fewest)) fewest = own;
-      shape = layer.output(shape);
-    });
-    return fewest;
-  }
-  [[nodiscard]] constexpr bool pauses_in_micro_batches() const {
-    bool all = true;
-    for_each_leaf(block_, {},
-                  [&](const auto& layer, const Path& path) { all = all && (path.is_frozen() || nn::pauses_in_micro_batches(layer)); });
-    return all;
   }
 
   /// The path is that of the block. A block of one layer has its path.
@@ -183,16 +156,10 @@ class InnerBlock {
   [[nodiscard]] constexpr Index last_part(const State<T>& state) const {
     return state.pass.is_training || exchanges() ? pauses() : all_parts;
   }
-  /// Returns the sum of of(leaf, shape of its input).
-  template <class Of>
-  [[nodiscard]] constexpr Index sum_of_leaves(const Of& of, const Shape& input = {}) const {
-    Index total = 0;
-    Shape shape = input;
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path&) {
-      total += of(layer, shape);
-      shape = layer.output(shape);
-    });
-    return total;
+  [[nodiscard]] constexpr InnerWork work(const Shape& input) const {
+    InnerWork work{.shape = input};
+    for_each_leaf(block_, {}, work);
+    return work;
   }
 
   /// Calls visit(leaf, InnerPosition, number of the pause among those of the leaf) with the leaf to which a pause belongs.
@@ -208,12 +175,9 @@ class InnerBlock {
   }
 
   [[nodiscard]] constexpr InnerPosition inside(Index number, const Shape& input) const {
-    InnerPosition at{.shape = input};
-    for_each_leaf(block_, {}, [&](const auto& layer, const Path& path) {
-      if (number == 0) at.is_frozen = path.is_frozen();
-      if (number-- > 0) at = position_after(layer, at);
-    });
-    return at;
+    GoToLeaf go{.at = {.shape = input}, .leaves_before = number};
+    for_each_leaf(block_, {}, go);
+    return go.at;
   }
 
   /// Calls visit with each leaf and its tensors, from the last to the first.
@@ -237,6 +201,7 @@ class InnerBlock {
   }
 
   B block_;
+  InnerTotals totals_{};
 };
 
 }  // namespace pdp::nn::detail

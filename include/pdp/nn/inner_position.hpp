@@ -61,6 +61,47 @@ constexpr InnerPosition position_after(const L& layer, const InnerPosition& at) 
           PlacedLayer<L> ? part_of(layer) : at.part};
 }
 
+/// Goes on to a leaf, or to the end of the block.
+struct GoToLeaf {
+  InnerPosition at;
+  Index leaves_before = 0;
+
+  template <class L>
+  constexpr void operator()(const L& layer, const Path& path) {
+    if (leaves_before == 0) at.is_frozen = path.is_frozen();
+    if (leaves_before-- > 0) at = position_after(layer, at);
+  }
+};
+
+/// Totals of the leaves of a block, which do not depend on the shape of its input.
+struct InnerTotals {
+  Index parameters = 0, pauses = 0, sums = 0;
+  bool pauses_in_micro_batches = true;
+  Part part{};  // of the divided layers in it
+
+  template <class L>
+  constexpr void operator()(const L& layer, const Path& path) {
+    parameters += layer.parameter_elements();
+    pauses += pauses_of_leaf(layer);
+    sums += nn::batch_sums(layer);
+    pauses_in_micro_batches = pauses_in_micro_batches && (path.is_frozen() || nn::pauses_in_micro_batches(layer));
+    if (const Part own = part_of(layer); own.count > 1) part = own;
+  }
+};
+/// Totals for one shape. `batch_values`: of a sample, in the sum over the batch of fewest values; 0: there is none.
+struct InnerWork {
+  Shape shape{};  // of the next leaf's input
+  Index products = 0, batch_values = 0;
+
+  template <class L>
+  constexpr void operator()(const L& layer, const Path& path) {
+    products += nn::products(layer, shape);
+    const Index values = path.is_frozen() ? 0 : nn::batch_values(layer, shape);
+    if (values > 0 && (batch_values == 0 || values < batch_values)) batch_values = values;
+    shape = layer.output(shape);
+  }
+};
+
 /// The saved memory for `rows` samples: outputs of the leaves, their gradients, and what the leaves save.
 template <class T>
 struct InnerMemory {

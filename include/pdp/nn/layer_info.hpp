@@ -22,11 +22,13 @@ struct LayerInfo {
   [[nodiscard]] std::string text() const { return path.empty() ? kind : path + ' ' + kind; }
 };
 
-/// Returns the layers of a model in order.
-template <Block Model>
-[[nodiscard]] std::vector<LayerInfo> layer_infos(const Model& model) {
-  std::vector<LayerInfo> all;
-  for_each_leaf(model, {}, [&all]<class L>(const L& layer, const Path& path) {
+namespace detail {
+
+struct AppendInfo {
+  std::vector<LayerInfo>& all;
+
+  template <class L>
+  void operator()(const L& layer, const Path& path) const {
     LayerInfo& info = all.emplace_back(LayerInfo{path.str(), L::name});
     if constexpr (is_tied<L>) return;
     layer.parameters(path, 0, [&info](const Parameter& parameter) {
@@ -35,7 +37,16 @@ template <Block Model>
       if (parameter.is_buffer) info.buffers += parameter.elements();
       if (parameter.layer.is_frozen()) info.frozen += parameter.elements();
     });
-  });
+  }
+};
+
+}  // namespace detail
+
+/// Returns the layers of a model in order.
+template <Block Model>
+[[nodiscard]] std::vector<LayerInfo> layer_infos(const Model& model) {
+  std::vector<LayerInfo> all;
+  for_each_leaf(model, {}, detail::AppendInfo{all});
   return all;
 }
 

@@ -33,12 +33,12 @@ class LayersOf {
 
   [[nodiscard]] constexpr int size() const { return as_int(places_.size()); }
 
-  /// Calls f with layer `number`, as its own type.
-  template <class F>
-  constexpr void visit(int number, F&& f) const {
+  /// Calls f(layer, arguments...) with layer `number`, as its own type.
+  template <class F, class... Arguments>
+  constexpr void visit(int number, F&& f, const Arguments&... arguments) const {
     const detail::LayerPlace place = places_[as_size(number)];
     [&]<std::size_t... Numbers>(std::index_sequence<Numbers...>) {
-      static_cast<void>(((place.type == Numbers && (f(std::get<Numbers>(by_type_)[place.index]), true)) || ...));
+      static_cast<void>(((place.type == Numbers && (f(std::get<Numbers>(by_type_)[place.index], arguments...), true)) || ...));
     }
     (std::make_index_sequence<Types::size>{});
   }

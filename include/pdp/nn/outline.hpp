@@ -198,6 +198,14 @@ constexpr void add_layer(PartialOutline& to, const L& layer, const Path& at) {
   }
   outline.parts = std::max(outline.parts, part_of(layer).count);
 }
+struct AddLayer {
+  PartialOutline& to;
+
+  template <class L>
+  constexpr void operator()(const L& layer, const Path& at) const {
+    add_layer(to, layer, at);
+  }
+};
 
 }  // namespace detail
 
@@ -208,12 +216,10 @@ constexpr Outline outline(const B& model, const Shape& input) {
   static_assert(!any_is_tied<LeafTypes<B>> || detail::first_takes_tokens<LeafTypes<B>>,
                 "pdp: a model with nn::TiedOutput must begin with the nn::Embedding whose table it takes");
   check_widths(flow(model, input));
-  std::size_t layers = 0;
-  for_each_leaf(model, {}, [&](const auto&, const Path&) { ++layers; });
   detail::PartialOutline whole{.shape = input};
   Outline& outline = whole.outline;
-  outline.layers.resize(layers);  // with push_back, g++ 14 warns of an overflow that cannot happen
-  for_each_leaf(model, {}, [&](const auto& layer, const Path& at) { detail::add_layer(whole, layer, at); });
+  outline.layers.resize(as_size(leaves(model)));  // with push_back, g++ 14 warns of an overflow that cannot happen
+  for_each_leaf(model, {}, detail::AddLayer{whole});
   const Shape& shape = whole.shape;
   outline.output = outline.output_is_sharded ? shape.with_last(shape.last() * outline.parts) : shape;
   if (whole.placement != Placement::invariant && whole.placement != Placement::sharded)

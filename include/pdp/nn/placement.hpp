@@ -155,17 +155,24 @@ constexpr bool begins_and_ends_in_full() {
 // Not constexpr on purpose, as in block.hpp.
 [[noreturn]] void the_block_of_a_layer_does_not_give_its_output_in_full(Placement given);
 
+struct FollowPlacement {
+  Placement placement = Placement::invariant;
+
+  template <class L>
+  constexpr void operator()(const L&, const Path& at) {
+    const Placement after = placement_after<L>(placement);
+    if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
+    placement = after;
+  }
+};
+
 /// Throws ConfigError if a layer of such a block does not accept the placement of its input, or the block does not give its output in full.
 template <Block B>
 constexpr void check_placements(const B& block) {
   if constexpr (any_is_placed<LeafTypes<B>>) {
-    Placement placement = Placement::invariant;
-    for_each_leaf(block, {}, [&]<class L>(const L&, const Path& at) {
-      const Placement after = placement_after<L>(placement);
-      if (after == Placement::misfit) a_layer_does_not_take_what_the_one_before_it_leaves(L::name, at, placement);
-      placement = after;
-    });
-    if (placement != Placement::invariant) the_block_of_a_layer_does_not_give_its_output_in_full(placement);
+    FollowPlacement follow;
+    for_each_leaf(block, {}, follow);
+    if (follow.placement != Placement::invariant) the_block_of_a_layer_does_not_give_its_output_in_full(follow.placement);
   }
 }
 

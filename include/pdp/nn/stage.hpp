@@ -40,6 +40,15 @@ namespace detail {
 
 /// Adds the key of the random numbers that a layer draws in its passes.
 void append_key_of_passes(std::vector<random::Key>& keys, std::uint64_t seed, const Path& layer);
+struct AppendKey {
+  std::vector<random::Key>& keys;
+  std::uint64_t seed;
+
+  template <class L>
+  void operator()(const L&, const Path& path) const {
+    append_key_of_passes(keys, seed, path);
+  }
+};
 
 }  // namespace detail
 
@@ -58,7 +67,7 @@ class Stage : public StageParameters<D, T> {
   requires(std::same_as<LeafTypes<Model>, Types>) Stage(const Model& model, const Shape& input, const std::vector<Run>& runs,
                                                         std::uint64_t seed, D device = {}, const Lent<T>& lent = {}, const Path& at = {})
       : Parameters{nn::outline(model, input), parameters_of(model, at), runs, seed, device, lent}, layers_{Layers<Model>{model}} {
-    for_each_leaf(model, at, [&](const auto&, const Path& path) { detail::append_key_of_passes(keys_, seed, path); });
+    for_each_leaf(model, at, detail::AppendKey{keys_, seed});
   }
 
   /// Computes layers first to last - 1. On a CPU, several threads may call it at the same time, each with a slot of its own.

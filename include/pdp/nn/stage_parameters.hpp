@@ -43,19 +43,26 @@ namespace detail {
 /// Adds the parameter of a layer. `is_tied`: it is a copy of the first one, if there is one.
 void append(std::vector<LayerParameter>& all, const Parameter& parameter, int layer, bool is_tied);
 
+struct AppendParameters {
+  std::vector<LayerParameter> all;
+  int number = 0;
+
+  template <class L>
+  void operator()(const L& layer, const Path& path) {
+    layer.parameters(path, 0, [this](const Parameter& parameter) { append(all, parameter, number, is_tied<L>); });
+    ++number;
+  }
+};
+
 }  // namespace detail
 
 /// Returns the parameters of a model, in the order of its layers, including the copy in a tied layer. `at`: the path of the model, if it is
 /// a part of a larger one.
 template <Block Model>
 std::vector<LayerParameter> parameters_of(const Model& model, const Path& at = {}) {
-  std::vector<LayerParameter> all;
-  int number = 0;
-  for_each_leaf(model, at, [&]<class L>(const L& layer, const Path& path) {
-    layer.parameters(path, 0, [&](const Parameter& parameter) { detail::append(all, parameter, number, is_tied<L>); });
-    ++number;
-  });
-  return all;
+  detail::AppendParameters parameters;
+  for_each_leaf(model, at, parameters);
+  return std::move(parameters.all);
 }
 
 /// The parameters of a model that a rank holds, with their gradients, independent of the layers' types. The parameters that the rank keeps
