@@ -46,6 +46,7 @@ struct Stream {
   int device = 0;
   int coming = 0;  // NCCL calls that are not launched yet
   bool destroyed = false;
+  std::condition_variable given_work;  // notified of a new task, and when the stream is destroyed
 
   void enqueue(Task task);
 };
@@ -68,7 +69,7 @@ struct Block {
 
 struct Everything {
   std::mutex mutex;
-  std::condition_variable changed;
+  std::condition_variable changed;  // notified of all other changes
   std::map<const std::byte*, Block> blocks;
   std::set<cudaStream_t> streams;
   std::set<std::shared_ptr<Stream>> running;  // includes destroyed streams with tasks left
