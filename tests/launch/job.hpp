@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +63,7 @@ inline bool reserve(std::uint16_t port) {
 /// those that pdp derives for a job. Each process begins its search at another port.
 inline std::uint16_t free_port() {
   constexpr unsigned first = 2048, ports = pdp::launch::first_derived_port - first;
-  static unsigned taken = static_cast<unsigned>(::getpid()) * 32;
+  static std::atomic<unsigned> taken{static_cast<unsigned>(::getpid()) * 32};
   for (unsigned tried = 0; tried < ports; ++tried) {
     const auto port = static_cast<std::uint16_t>(first + taken++ % ports);
     if (!reserve(port)) continue;
@@ -90,8 +91,8 @@ class Job {
 
   explicit Job(std::vector<std::string> arguments, const std::vector<Variable>& variables = {},
                const std::string& program = PDP_TEST_PROGRAMS "/launch_program") {
-    static int jobs = 0;
-    mark_ = pdp::text("PDP_TEST_JOB=", ::getpid(), '.', ++jobs);
+    static std::atomic<int> jobs{0};
+    mark_ = pdp::text("PDP_TEST_JOB=", ::getpid(), '.', ++jobs, ';');  // no mark is the beginning of another
     arguments.insert(arguments.begin(), program);
     std::vector<std::string> environment{mark_};
     for (char** entry = environ; *entry != nullptr; ++entry) {
