@@ -32,7 +32,7 @@ using pdp::Index, pdp::Shape, pdp::comm::Thread;
 
 namespace {
 
-constexpr Index positions = 12, vocabulary = 18, width = 16, batch = 8, steps = 100;
+constexpr Index positions = 12, vocabulary = 18, width = 16, batch = 8, steps = parity::steps;
 
 /// The second block has keys that heads share, and rotary positions.
 auto gpt(float dropout) {

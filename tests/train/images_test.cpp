@@ -98,10 +98,10 @@ auto resnet() {
                     Linear{8, 10}};
 }
 
-/// Returns the losses of 100 steps with the first digits, in their order.
+/// Returns the losses of steps with the first digits, in their order.
 template <class Model>
 std::vector<double> losses(const Model& model, const pdp::strategy::AnyStrategy& strategy, int ranks, float rate) {
-  constexpr pdp::Index batch = 32, steps = 100;
+  constexpr pdp::Index batch = 32, steps = parity::steps;
   const pdp::data::Mnist digits{PDP_TEST_DATA "/mnist"};
   return pdp::testing::ranks<Thread>(ranks,
                                      [&](Thread& world) {
@@ -127,7 +127,7 @@ void check(const std::string& name, const Model& model, const pdp::strategy::Any
 
 TEST_CASE("LeNet and a residual network have PyTorch's losses for 100 steps under every strategy", "[train][parity]") {
   for (const auto& way : ways_test::ways()) {
-    if (way.ranks == 3 || (PDP_TEST_SANITIZED && way.name != "pipeline")) continue;  // 10,000 convolutions take minutes under a sanitizer
+    if (way.ranks == 3 || (PDP_TEST_SANITIZED && way.name != "pipeline")) continue;  // convolutions are slow
     INFO(way.name << " on " << way.ranks << " ranks");
     check("lenet", lenet(), way.strategy, way.ranks);
     check("residual", residual(), way.strategy, way.ranks);
