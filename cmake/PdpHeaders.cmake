@@ -457,6 +457,7 @@ set(pdp_headers
     pdp/nn/multi_head_attention.hpp
     pdp/nn/multilayer_perceptron.hpp
     pdp/nn/normalisation.hpp
+    pdp/nn/normalisation_options.hpp
     pdp/nn/outline.hpp
     pdp/nn/parameter.hpp
     pdp/nn/parameter_memory.hpp
@@ -484,6 +485,7 @@ set(pdp_headers
     pdp/nn/source/layout.hpp
     pdp/nn/source/multi_head_attention.hpp
     pdp/nn/source/multilayer_perceptron.hpp
+    pdp/nn/source/normalisation_options.hpp
     pdp/nn/source/outline.hpp
     pdp/nn/source/parameter.hpp
     pdp/nn/source/placement.hpp

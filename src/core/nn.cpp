@@ -26,6 +26,7 @@
 #include <pdp/nn/source/layout.hpp>
 #include <pdp/nn/source/multi_head_attention.hpp>
 #include <pdp/nn/source/multilayer_perceptron.hpp>
+#include <pdp/nn/source/normalisation_options.hpp>
 #include <pdp/nn/source/outline.hpp>
 #include <pdp/nn/source/parameter.hpp>
 #include <pdp/nn/source/placement.hpp>

@@ -1,10 +1,12 @@
 #include <pdp/comm/thread.hpp>
 #include <pdp/core/error.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/precision.hpp>
 #include <pdp/cpu/cpu.hpp>
 #include <pdp/engine/parameter_settings.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/activation.hpp>
+#include <pdp/nn/batch_norm.hpp>
 #include <pdp/nn/group_norm.hpp>
 #include <pdp/nn/layer_norm.hpp>
 #include <pdp/nn/linear.hpp>
@@ -285,6 +287,23 @@ TEST_CASE("Normalisation layers refuse groups and samples that do not fit", "[nn
   CHECK_THROWS_AS(nn::check_widths(nn::flow(nn::LayerNorm{}, Shape{8})), pdp::ShapeError);
   CHECK(nn::flow(nn::Sequential{nn::LayerNorm{4}, nn::Linear{4, 2}}, Shape{}).shape == Shape{Shape::leading, 2});
   CHECK(nn::LayerNorm{4}.output(Shape{3, 4}) == Shape{3, 4});
+}
+
+TEST_CASE("Normalisation layers throw ConfigError if eps or momentum is out of range", "[nn][normalisation][bad input]") {
+  const auto refusal = [](const auto& make) {
+    return support::message_of<pdp::ConfigError>([&] { static_cast<void>(nn::flow(make(), Shape{4})); }).value();
+  };
+  CHECK(refusal([] { return nn::LayerNorm{.width = 4, .eps = -0.5}; }) ==
+        "nn::LayerNorm has eps -0.5; give it a finite number of 0 or more");
+  CHECK_THAT(refusal([] { return nn::RmsNorm{.width = 4, .eps = pdp::not_a_number<double>()}; }), StartsWith("nn::RmsNorm has eps nan;"));
+  CHECK_THAT(refusal([] { return nn::GroupNorm{2, 4, -1}; }), StartsWith("nn::GroupNorm has eps -1;"));
+  CHECK_THAT(refusal([] { return nn::BatchNorm{.channels = 4, .eps = pdp::positive_infinity<double>()}; }),
+             StartsWith("nn::BatchNorm has eps inf;"));
+  CHECK(refusal([] { return nn::BatchNorm{.channels = 4, .momentum = 1.5}; }) ==
+        "nn::BatchNorm has momentum 1.5; give it a number from 0 to 1");
+  CHECK_THAT(refusal([] { return nn::BatchNorm{.channels = 4, .momentum = -0.1}; }), StartsWith("nn::BatchNorm has momentum -0.1;"));
+  CHECK_NOTHROW(
+      nn::flow(nn::Sequential{nn::BatchNorm{.channels = 4, .eps = 0, .momentum = 1}, nn::LayerNorm{.width = 4, .eps = 0}}, Shape{4}));
 }
 
 TEST_CASE("Models with normalisation layers have the losses of Single under every strategy", "[nn][normalisation][equivalence]") {

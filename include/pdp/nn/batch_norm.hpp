@@ -3,6 +3,7 @@
 #include <pdp/core/batch_normalisation.hpp>
 #include <pdp/nn/layer.hpp>
 #include <pdp/nn/misfit.hpp>
+#include <pdp/nn/normalisation_options.hpp>
 #include <pdp/nn/pauses.hpp>
 
 namespace pdp::nn {
@@ -14,6 +15,8 @@ namespace pdp::nn {
 /// A strategy that cuts the batch into micro-batches is refused, unless per_micro_batch allows the statistics of a micro-batch (over all
 /// ranks) in their place; the losses are then not those of serial training. A batch in which a channel has a single value is an error; in a
 /// micro-batch of a single value, y is the bias.
+///
+/// A model throws ConfigError unless eps is 0 or more and momentum from 0 to 1; in a constant, this is a compile error.
 struct BatchNorm {
   static constexpr const char* name = "BatchNorm";
   using forgets_output = BatchNorm;
@@ -28,7 +31,11 @@ struct BatchNorm {
     if (!input.rank_is_known() || input[0] == Shape::any || input[0] == channels) return {};
     return {"channels (the first dimension)", channels, input[0]};
   }
-  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input; }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const {
+    detail::check_eps(name, eps);
+    detail::check_momentum(momentum);
+    return input;
+  }
   [[nodiscard]] constexpr Index parameter_elements() const { return 4 * block(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
   template <class Visit>

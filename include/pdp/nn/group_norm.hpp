@@ -3,6 +3,7 @@
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/nn/misfit.hpp>
 #include <pdp/nn/normalisation.hpp>
+#include <pdp/nn/normalisation_options.hpp>
 
 namespace pdp::nn {
 
@@ -17,7 +18,8 @@ namespace detail {
 /// with all their positions. y = (x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of the group and the sample, and
 /// weight and bias of the channel. weight begins as 1, bias as 0. Wu, He, "Group normalization", ECCV 2018, arXiv:1803.08494.
 ///
-/// Throws ConfigError unless there is a group and the groups divide the channels; in a constant, this is a compile error.
+/// Throws ConfigError unless there is a group, the groups divide the channels, and eps is 0 or more; in a constant, this is a compile
+/// error.
 class GroupNorm {
  public:
   static constexpr const char* name = "GroupNorm";
@@ -25,6 +27,7 @@ class GroupNorm {
 
   constexpr GroupNorm(Index groups, Index channels, double eps = 1e-5) : how_{channels, groups, eps} {
     if (groups < 1 || channels < 1 || channels % groups != 0) detail::the_groups_of_a_group_norm_must_divide_its_channels(groups, channels);
+    detail::check_eps(name, eps);
   }
   [[nodiscard]] constexpr Index groups() const { return how_.groups; }
   [[nodiscard]] constexpr Index channels() const { return how_.channels; }

@@ -2,11 +2,13 @@
 
 #include <pdp/nn/misfit.hpp>
 #include <pdp/nn/normalisation.hpp>
+#include <pdp/nn/normalisation_options.hpp>
 
 namespace pdp::nn {
 
 /// y = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias, for each vector of the last dimension: [rows, ..., width] -> [rows, ...,
-/// width]. weight begins as 1, bias as 0. Ba, Kiros, Hinton, "Layer normalization", arXiv:1607.06450.
+/// width]. weight begins as 1, bias as 0. A model throws ConfigError unless eps is 0 or more; in a constant, this is a compile error. Ba,
+/// Kiros, Hinton, "Layer normalization", arXiv:1607.06450.
 struct LayerNorm {
   static constexpr const char* name = "LayerNorm";
   using forgets_output = LayerNorm;
@@ -17,7 +19,10 @@ struct LayerNorm {
 
   [[nodiscard]] constexpr Index input_elements() const { return width; }
   [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return misfit_of_last(width, input); }
-  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input.rank() > 0 ? input : Shape{Shape::leading, width}; }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const {
+    detail::check_eps(name, eps);
+    return input.rank() > 0 ? input : Shape{Shape::leading, width};
+  }
   [[nodiscard]] constexpr Index parameter_elements() const { return layer().parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
   template <class Visit>

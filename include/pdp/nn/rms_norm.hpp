@@ -2,6 +2,7 @@
 
 #include <pdp/nn/misfit.hpp>
 #include <pdp/nn/normalisation.hpp>
+#include <pdp/nn/normalisation_options.hpp>
 
 namespace pdp::nn {
 
@@ -9,7 +10,8 @@ namespace pdp::nn {
 /// as 1. Zhang, Sennrich, "Root mean square layer normalization", arXiv:1910.07467.
 ///
 /// eps is 1e-6 by default, as in many language models. PyTorch's nn.RMSNorm has another default, the epsilon of the element type:
-/// std::numeric_limits<float>::epsilon(), about 1.2e-7, for floats.
+/// std::numeric_limits<float>::epsilon(), about 1.2e-7, for floats. A model throws ConfigError unless eps is 0 or more; in a constant, this
+/// is a compile error.
 struct RmsNorm {
   static constexpr const char* name = "RmsNorm";
   using forgets_output = RmsNorm;
@@ -19,7 +21,10 @@ struct RmsNorm {
 
   [[nodiscard]] constexpr Index input_elements() const { return width; }
   [[nodiscard]] constexpr Misfit misfit(const Shape& input) const { return misfit_of_last(width, input); }
-  [[nodiscard]] constexpr Shape output(const Shape& input) const { return input.rank() > 0 ? input : Shape{Shape::leading, width}; }
+  [[nodiscard]] constexpr Shape output(const Shape& input) const {
+    detail::check_eps(name, eps);
+    return input.rank() > 0 ? input : Shape{Shape::leading, width};
+  }
   [[nodiscard]] constexpr Index parameter_elements() const { return layer().parameter_elements(); }
   [[nodiscard]] constexpr Index saved_elements(const Shape&) const { return 0; }
   template <class Visit>
