@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <new>
 #include <span>
 
 #include <pdp/core/buffer.hpp>
@@ -17,9 +18,21 @@
 /// or does nothing.
 namespace pdp::cpu {
 
+namespace detail {
+
+/// Throws DeviceError, with the memory of this machine.
+[[noreturn]] void refuse_memory(Index elements, std::size_t element_bytes);
+
+}  // namespace detail
+
+/// Throws DeviceError if the system does not give so much memory.
 template <class T>
 [[nodiscard]] Buffer<T> allocate(const Cpu&, Index elements) {
-  return Buffer<T>{elements};
+  try {
+    return Buffer<T>{elements};
+  } catch (const std::bad_alloc&) {
+    detail::refuse_memory(elements, sizeof(T));
+  }
 }
 
 template <class T>

@@ -4,15 +4,25 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/error.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
+#include <pdp/cpu/machine_memory.hpp>
 #include <pdp/cpu/memory.hpp>
 #include <pdp/cpu/tag.hpp>
 
 namespace pdp::cpu {
+
+PDP_INLINE void detail::refuse_memory(Index elements, std::size_t element_bytes) {
+  const Index all = machine_memory();
+  throw DeviceError{text("this machine cannot allocate ", as_size(elements) * element_bytes, " bytes for one array",
+                         all > 0 ? text("; it has ", all, " bytes of memory") : std::string{},
+                         "; use a smaller batch, or spread the model over more machines")};
+}
 
 template <class T>
 void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
