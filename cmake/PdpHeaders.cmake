@@ -620,6 +620,7 @@ set(pdp_headers
     pdp/testing/equivalence.hpp
     pdp/testing/gradients.hpp
     pdp/testing/guarded_memory.hpp
+    pdp/testing/layer_calls.hpp
     pdp/testing/layer_check.hpp
     pdp/testing/loss_gradients.hpp
     pdp/testing/optimizer.hpp

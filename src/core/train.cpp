@@ -41,6 +41,8 @@ namespace pdp {
 
 template void Agreement::check(comm::Any&, const cpu::Cpu&) const;
 template class Saver<comm::Any, cpu::Cpu, float>;
+template class testing::detail::LayerCheck<float>;
+template class testing::detail::LayerCheck<double>;
 template std::int64_t detail::hash_of_samples(const data::DatasetView<std::int32_t>&, std::uint64_t);
 template std::int64_t detail::hash_of_samples(const data::DatasetView<std::int32_t, std::int32_t>&, std::uint64_t);
 template std::int64_t detail::hash_of_samples(const data::DatasetView<float>&, std::uint64_t);

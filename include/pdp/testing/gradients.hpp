@@ -10,6 +10,7 @@
 #include <pdp/nn/layer_requirements.hpp>
 #include <pdp/testing/check_result.hpp>
 #include <pdp/testing/differences.hpp>
+#include <pdp/testing/layer_calls.hpp>
 #include <pdp/testing/layer_check.hpp>
 
 namespace pdp::testing {
@@ -42,6 +43,8 @@ template <class T = void, class Model>
 CheckResult check_gradients(const Model& model, const Shape& input, const GradientOptions& options = {}) {
   static_assert(nn::detail::is_or_resembles_block<Model>,
                 "pdp: the first argument of check_gradients must be a layer or a container of layers");
+  static_assert(std::is_void_v<T> || std::is_same_v<T, float> || std::is_same_v<T, double>,
+                "pdp: check_gradients computes in float or in double");
   std::string fault;
   if constexpr (nn::Block<Model>) {
     nn::check_widths(nn::flow(model, input));
@@ -50,9 +53,11 @@ CheckResult check_gradients(const Model& model, const Shape& input, const Gradie
       using Checked = detail::CheckedType<T, L>;
       static_cast<void>(nn::detail::LayerOnRequirements<L, cpu::Cpu, Checked>{});
       if constexpr (!nn::is_view<L>)  // a view computes nothing
-        if (fault.empty())
-          fault =
-              detail::of_layer(L::name, at, detail::LayerCheck<Checked, L>{layer, at, shape, detail::for_type<Checked>(options)}.fault());
+        if (fault.empty()) {
+          const GradientOptions chosen = detail::for_type<Checked>(options);
+          detail::LayerCalls<Checked, L> calls{layer, at, shape, chosen};
+          fault = detail::of_layer(L::name, at, detail::LayerCheck<Checked>{calls, chosen}.fault());
+        }
       shape = layer.output(shape);
     });
   }
