@@ -55,13 +55,15 @@ build() {
 
 readonly programs=(test_cuda_device test_comm_nccl_device test_comm_cuda_thread_device gpu_step mnist_single mnist_ddp)
 
-# Links CUDA's libraries, from the toolkit or from Python packages, into build/gpu/lib if the loader does not find them. Only pdp's programs
-# search that folder. PyTorch brings its own libraries.
+# Links CUDA's libraries, from the toolkit or from Python packages, into build/gpu/lib if the loader does not find them, and cuBLASLt, which
+# programs load at run time. Only pdp's programs search that folder. PyTorch brings its own libraries.
 find_libraries() {
   local program library found
   local -a folders=(/usr/local/cuda/lib64)
   mapfile -t -O 1 folders < <(python3 -c 'import glob, sysconfig; print("\n".join(glob.glob(sysconfig.get_paths()["purelib"] + "/nvidia/*/lib")))' 2>/dev/null)
   mkdir -p $built/lib
+  while read -r found; do ln -sf "$(realpath "$found")" "$built/lib/${found##*/}"; done \
+    < <(find -L "${folders[@]}" -regex '.*/libcublasLt\.so\.[0-9]+' 2>/dev/null)
   for program in "${programs[@]}"; do
     [[ -x $built/$program ]] || failed+=("$built/$program (missing)")
     while read -r library; do

@@ -94,9 +94,10 @@ if command -v clang++-16 >/dev/null; then trains clang++-16 pdp-hierarchical; fi
 
 # The kernels need nvcc, so these modules only name the headers and libraries.
 if has pdp-cuda; then
-  printf '#include <cublasLt.h>\n#include <cuda_runtime_api.h>\nint main() { int n; return cudaGetDeviceCount(&n) == cudaSuccess && cublasLtGetVersion() == 0; }\n' \
+  printf '#include <cublasLt.h>\n#include <cuda_runtime_api.h>\nint main() { int n; return cudaGetDeviceCount(&n) == cudaSuccess && CUBLAS_VER_MAJOR == 0; }\n' \
     >"$work/gpu.cpp"
   read -r -a flags <<<"$(pkg-config --cflags --libs pdp-cuda)"
+  [[ " ${flags[*]} " != *cublasLt* ]] || fail "pdp-cuda.pc links cuBLASLt, which pdp loads when it first uses a GPU"
   logs g++ "$work/gpu.cpp" -o "$work/gpu" "${flags[@]}"
   echo "a program links what pdp-cuda names"
 fi

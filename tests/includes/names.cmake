@@ -154,7 +154,7 @@ set(names_of_headers
     "vector: std::vector"
     "version: __cpp_lib_bit_cast"
     # POSIX
-    "dlfcn.h: ::dlclose ::dlerror ::dlopen ::dlsym RTLD_DEFAULT RTLD_LOCAL RTLD_NOW"
+    "dlfcn.h: ::dlclose ::dlerror ::dlinfo ::dlopen ::dlsym RTLD_DEFAULT RTLD_DI_LINKMAP RTLD_LAZY RTLD_LOCAL RTLD_NOLOAD RTLD_NOW"
     "fcntl.h: ::fcntl ::open ::openat O_CLOEXEC O_CREAT O_EXCL O_NONBLOCK O_RDONLY O_RDWR O_TRUNC O_WRONLY"
     "ifaddrs.h: ::freeifaddrs ::getifaddrs"
     "netdb.h: ::freeaddrinfo ::gai_strerror ::getaddrinfo ::getnameinfo"

@@ -45,7 +45,7 @@ enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 };
 
-// pdp loads the functions below by name.
+// There is no library of version 0 to load, so pdp uses the functions below, which the test programs export.
 constexpr int CUBLAS_VER_MAJOR = 0;
 
 enum cublasLtReductionScheme_t { CUBLASLT_REDUCTION_SCHEME_NONE = 0, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };

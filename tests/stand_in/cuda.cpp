@@ -172,8 +172,8 @@ void use(int device) {
   everything().in_use.insert(device);
 }
 
-/// How much of new memory has a value that tests notice. Only the workspaces of cuBLASLt are larger, which no test reads.
-constexpr std::size_t most_marked = 1 << 20;
+/// How much of new memory is filled with a value that tests notice. To fill the workspaces of cuBLASLt, which are larger, takes long.
+constexpr std::size_t most_marked = 4 << 20;
 
 cudaError_t allocate(void** memory, std::size_t bytes, bool pinned) {
   use(current_device());

@@ -1,4 +1,4 @@
-// State that the sources of the stand-in share. One mutex guards all of it, and one condition variable signals every change.
+// State that the sources of the stand-in share. One mutex guards all of it.
 #pragma once
 
 #include <chrono>

@@ -21,7 +21,8 @@ struct TypeList {
 /// A type that holds layers and computes nothing itself. Its leaves, the layers at any depth inside it, run one after another.
 ///
 /// leaves() returns the number of leaves. leaf(number, visit) calls visit(layer) with one of them. for_each_leaf(path, visit) calls
-/// visit(layer, its path) with each in order; its path is `path` extended by its position. Leaves is the TypeList of their distinct types.
+/// visit(layer, its path) with each in order; its path is `path` extended by its position. Both take `visit`, which may have state, as a
+/// forwarding reference (Visit&&). Leaves is the TypeList of their distinct types.
 template <class C>
 concept Container = Copyable<C> && requires(const C& container) {
   { container.leaves() } -> std::same_as<Index>;
@@ -165,8 +166,8 @@ struct Flow {
 
 namespace detail {
 
-// The functions that visit layers in this folder are classes, not generic lambdas. So they are compiled once for a layer's type, and not
-// once more for each block that holds the layer.
+// A function that visits layers, and needs nothing of the type of the block, is a class and not a generic lambda. So it is compiled once for
+// a layer's type, and not once more for each block that holds the layer.
 
 /// Follows a Flow through the next layer of a block.
 struct FollowFlow {

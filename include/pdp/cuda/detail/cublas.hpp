@@ -2,8 +2,11 @@
 
 #include <cublasLt.h>
 #include <dlfcn.h>
+#include <link.h>
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <type_traits>
 
 #include <pdp/core/error.hpp>
@@ -11,22 +14,30 @@
 
 namespace pdp::cuda {
 
-/// Returns a handle of a shared library, from the system's folders or from that of the CUDA runtime. Throws DeviceError if it cannot be
-/// loaded.
+/// Returns the folder of the shared CUDA runtime that this program has loaded; empty if there is none.
+inline std::filesystem::path folder_of_runtime() {
+  void* const runtime = ::dlopen(text("libcudart.so.", CUDART_VERSION / 1000).c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (runtime == nullptr) return {};
+  link_map* loaded = nullptr;
+  const std::filesystem::path file = ::dlinfo(runtime, RTLD_DI_LINKMAP, &loaded) == 0 ? loaded->l_name : "";
+  ::dlclose(runtime);
+  std::error_code ignored;
+  return std::filesystem::canonical(file, ignored).parent_path();
+}
+
+/// Returns a handle of a shared library, from a folder that the system's loader searches for this program, or else from that of the CUDA
+/// runtime. Throws DeviceError if it cannot be loaded.
 inline void* load_library(const std::string& file) {
   if (void* const found = ::dlopen(file.c_str(), RTLD_LAZY | RTLD_LOCAL)) return found;
   const std::string reason = ::dlerror();
-  Dl_info runtime{};
-  if (::dladdr(reinterpret_cast<const void*>(&cudaGetDevice), &runtime) != 0 && runtime.dli_fname != nullptr) {
-    const std::string path = runtime.dli_fname;
-    if (void* const beside = ::dlopen((path.substr(0, path.rfind('/') + 1) + file).c_str(), RTLD_LAZY | RTLD_LOCAL)) return beside;
-  }
+  if (const auto folder = folder_of_runtime(); !folder.empty())
+    if (void* const beside = ::dlopen((folder / file).c_str(), RTLD_LAZY | RTLD_LOCAL)) return beside;
   throw DeviceError{text("cannot load ", file, ", which computes products on a GPU: ", reason,
                          "; install cuBLAS of the CUDA toolkit, or add its folder to LD_LIBRARY_PATH")};
 }
 
-/// The functions of cuBLASLt that pdp calls. The library takes 0.1 s and 90 MB to load, so a program that links it would pay for it at each
-/// start, also without a GPU.
+/// The functions of cuBLASLt that pdp calls. The library takes 0.1 s and 90 MB to load. So pdp does not link it, or programs would pay for
+/// it at each start, also without a GPU.
 struct CublasLt {
   /// Throws DeviceError if the library lacks a function. `library`: as for dlsym.
   explicit CublasLt(void* library) {
@@ -65,12 +76,16 @@ struct CublasLt {
   decltype(&::cublasLtMatmulPreferenceSetAttribute) set_preference = nullptr;
 };
 
-/// Returns cuBLASLt, of the version that pdp was compiled with. Loads it at the first call, unless the program itself links it. Throws
-/// DeviceError if it cannot be loaded.
+/// Returns cuBLASLt. The first call loads the library, of the major version that pdp was compiled with. If it cannot be loaded, a program
+/// that contains and exports the functions uses these. Throws DeviceError otherwise.
 inline const CublasLt& cublas_lt() {
   static const CublasLt all = [] {
-    const bool is_linked = ::dlsym(RTLD_DEFAULT, "cublasLtCreate") != nullptr;
-    return CublasLt{is_linked ? RTLD_DEFAULT : load_library(text("libcublasLt.so.", CUBLAS_VER_MAJOR))};
+    try {
+      return CublasLt{load_library(text("libcublasLt.so.", CUBLAS_VER_MAJOR))};
+    } catch (const DeviceError&) {
+      if (::dlsym(RTLD_DEFAULT, "cublasLtCreate") == nullptr) throw;
+      return CublasLt{RTLD_DEFAULT};
+    }
   }();
   return all;
 }
