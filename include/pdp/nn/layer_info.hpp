@@ -25,18 +25,23 @@ struct LayerInfo {
 namespace detail {
 
 struct AppendInfo {
-  std::vector<LayerInfo>& all;
+  /// Not a lambda, so that the parameters() of a layer inside several blocks is compiled once.
+  struct Count {
+    LayerInfo& info;
 
-  template <class L>
-  void operator()(const L& layer, const Path& path) const {
-    LayerInfo& info = all.emplace_back(LayerInfo{path.str(), L::name});
-    if constexpr (is_tied<L>) return;
-    layer.parameters(path, 0, [&info](const Parameter& parameter) {
+    void operator()(const Parameter& parameter) const {
       info.parameters += parameter.elements();
       info.whole += parameter.file_elements();
       if (parameter.is_buffer) info.buffers += parameter.elements();
       if (parameter.layer.is_frozen()) info.frozen += parameter.elements();
-    });
+    }
+  };
+  std::vector<LayerInfo>& all;
+
+  template <class L>
+  void operator()(const L& layer, const Path& path) const {
+    const Count visit{all.emplace_back(LayerInfo{path.str(), L::name})};
+    if constexpr (!is_tied<L>) layer.parameters(path, 0, visit);
   }
 };
 

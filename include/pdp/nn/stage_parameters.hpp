@@ -44,13 +44,21 @@ namespace detail {
 void append(std::vector<LayerParameter>& all, const Parameter& parameter, int layer, bool is_tied);
 
 struct AppendParameters {
-  std::vector<LayerParameter> all;
+  /// Not a lambda, so that the parameters() of a layer inside several blocks is compiled once.
+  struct OfLayer {
+    std::vector<LayerParameter>& all;
+    int layer;
+    bool is_tied;
+
+    void operator()(const Parameter& parameter) const { append(all, parameter, layer, is_tied); }
+  };
+  std::vector<LayerParameter> all{};
   int number = 0;
 
   template <class L>
   void operator()(const L& layer, const Path& path) {
-    layer.parameters(path, 0, [this](const Parameter& parameter) { append(all, parameter, number, is_tied<L>); });
-    ++number;
+    const OfLayer visit{all, number++, is_tied<L>};
+    layer.parameters(path, 0, visit);
   }
 };
 

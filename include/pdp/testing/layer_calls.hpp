@@ -45,6 +45,12 @@ class CheckedLayer {
   std::vector<nn::Parameter> all_parameters{};
 };
 
+struct AppendParameter {
+  std::vector<nn::Parameter>& all;
+
+  void operator()(const nn::Parameter& parameter) const { all.push_back(parameter); }
+};
+
 /// The same for one type of layers. Refers to the layer.
 template <class T, class L>
 class LayerCalls final : public CheckedLayer<T> {
@@ -65,7 +71,8 @@ class LayerCalls final : public CheckedLayer<T> {
     this->works_in_place = nn::works_in_place<L>;
     this->forgets_output = nn::forgets_output<L>;
     this->may_pause = nn::Pauses<L>;
-    layer.parameters(at, 0, [this](const nn::Parameter& parameter) { this->all_parameters.push_back(parameter); });
+    const AppendParameter visit{this->all_parameters};
+    layer.parameters(at, 0, visit);
   }
 
   [[nodiscard]] std::span<T> x() override {
