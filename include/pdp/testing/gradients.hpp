@@ -52,12 +52,13 @@ CheckResult check_gradients(const Model& model, const Shape& input, const Gradie
     nn::for_each_leaf(model, {}, [&]<class L>(const L& layer, const nn::Path& at) {
       using Checked = detail::CheckedType<T, L>;
       static_cast<void>(nn::detail::LayerOnRequirements<L, cpu::Cpu, Checked>{});
-      if constexpr (!nn::is_view<L>)  // a view computes nothing
+      if constexpr (!nn::is_view<L>) {  // a view computes nothing
         if (fault.empty()) {
           const GradientOptions chosen = detail::for_type<Checked>(options);
           detail::LayerCalls<Checked, L> calls{layer, at, shape, chosen};
           fault = detail::of_layer(L::name, at, detail::LayerCheck<Checked>{calls, chosen}.fault());
         }
+      }
       shape = layer.output(shape);
     });
   }

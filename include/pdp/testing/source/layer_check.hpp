@@ -210,11 +210,14 @@ std::string LayerCheck<T>::no_rows_fault() {
   run_backward({});
   layer_.backward_weight(state(false), {}, y_.read(0, layer_.out), {c_.data(), 0, layer_.out}, saved_.data());
   if (!is_intact()) return "a call with 0 rows writes outside of its results";
-  for (const nn::Parameter& parameter : layer_.all_parameters)
-    for (Index i = 0; i < parameter.elements(); ++i)
-      if (const auto found = static_cast<double>(gradient_.data()[parameter.offset + i]); found != 0)
+  for (const nn::Parameter& parameter : layer_.all_parameters) {
+    for (Index i = 0; i < parameter.elements(); ++i) {
+      if (const auto found = static_cast<double>(gradient_.data()[parameter.offset + i]); found != 0) {
         return text("backward_weight with 0 rows and accumulate = false gives ", six_digits(found), " as the gradient of ",
                     element_name(parameter, i), "; expected 0");
+      }
+    }
+  }
   return {};
 }
 
