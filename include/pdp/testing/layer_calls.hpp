@@ -38,11 +38,14 @@ class CheckedLayer {
                              T* saved, Index part) const = 0;
   virtual void backward_weight(const nn::State<T>& state, Rows rows, Matrix<const T> y, Matrix<const T> gradient_y, T* saved) const = 0;
 
-  Shape input{};                                     // of a sample
-  Index in = 0, out = 0, saved = 0, parameters = 0;  // elements
-  Index pauses = 0, batch_sums = 0;
-  bool takes_tokens = false, works_in_place = false, forgets_output = false, may_pause = false;
-  std::vector<nn::Parameter> all_parameters{};
+  struct Facts {
+    Shape input{};                                     // of a sample
+    Index in = 0, out = 0, saved = 0, parameters = 0;  // elements
+    Index pauses = 0, batch_sums = 0;
+    bool takes_tokens = false, works_in_place = false, forgets_output = false, may_pause = false;
+    std::vector<nn::Parameter> all_parameters{};
+  };
+  Facts facts{};
 };
 
 struct AppendParameter {
@@ -60,18 +63,18 @@ class LayerCalls final : public CheckedLayer<T> {
  public:
   LayerCalls(const L& layer, const nn::Path& at, const Shape& input, const GradientOptions& options)
       : layer_{layer}, x_{inputs(layer, options.rows * input.elements(), options)} {
-    this->input = input;
-    this->in = input.elements();
-    this->out = layer.output(input).elements();
-    this->saved = layer.saved_elements(input);
-    this->parameters = layer.parameter_elements();
-    this->pauses = nn::pauses(layer);
-    this->batch_sums = nn::batch_sums(layer);
-    this->takes_tokens = nn::takes_tokens<L>;
-    this->works_in_place = nn::works_in_place<L>;
-    this->forgets_output = nn::forgets_output<L>;
-    this->may_pause = nn::Pauses<L>;
-    const AppendParameter visit{this->all_parameters};
+    this->facts.input = input;
+    this->facts.in = input.elements();
+    this->facts.out = layer.output(input).elements();
+    this->facts.saved = layer.saved_elements(input);
+    this->facts.parameters = layer.parameter_elements();
+    this->facts.pauses = nn::pauses(layer);
+    this->facts.batch_sums = nn::batch_sums(layer);
+    this->facts.takes_tokens = nn::takes_tokens<L>;
+    this->facts.works_in_place = nn::works_in_place<L>;
+    this->facts.forgets_output = nn::forgets_output<L>;
+    this->facts.may_pause = nn::Pauses<L>;
+    const AppendParameter visit{this->facts.all_parameters};
     layer.parameters(at, 0, visit);
   }
 
@@ -116,7 +119,7 @@ class LayerCalls final : public CheckedLayer<T> {
       return random_values<T>(count, options, "x", options.mean, options.deviation);
     }
   }
-  [[nodiscard]] Matrix<const X> samples(Rows rows) const { return {x_.data() + rows.first * this->in, rows.count, this->in}; }
+  [[nodiscard]] Matrix<const X> samples(Rows rows) const { return {x_.data() + rows.first * this->facts.in, rows.count, this->facts.in}; }
 
   const L& layer_;
   const cpu::Cpu cpu_{};

@@ -39,13 +39,13 @@ class LayerCheck {
     return {.is_training = true, .numbers = &numbers_, .key = random::make_key(options_.seed, "pass"), .first_row = first_row};
   }
   [[nodiscard]] nn::State<T> state(bool accumulate) {
-    return {value_.data(), gradient_.data(), accumulate, pass(), layer_.input, batch_sums_.data()};
+    return {value_.data(), gradient_.data(), accumulate, pass(), layer_.facts.input, batch_sums_.data()};
   }
   [[nodiscard]] nn::State<T> values_only(Index first_row = 0) {
-    return {value_.data(), nullptr, false, pass(first_row), layer_.input, batch_sums_.data()};
+    return {value_.data(), nullptr, false, pass(first_row), layer_.facts.input, batch_sums_.data()};
   }
-  [[nodiscard]] Matrix<const T> c() const { return {c_.data(), options_.rows, layer_.out}; }
-  [[nodiscard]] Matrix<const T> y() { return y_.read(options_.rows, layer_.out); }
+  [[nodiscard]] Matrix<const T> c() const { return {c_.data(), options_.rows, layer_.facts.out}; }
+  [[nodiscard]] Matrix<const T> y() { return y_.read(options_.rows, layer_.facts.out); }
   [[nodiscard]] bool is_intact();
   /// Returns which tensor backward cannot read, for a message.
   [[nodiscard]] std::string unread() const;

@@ -45,20 +45,20 @@ template <class T>
 LayerCheck<T>::LayerCheck(CheckedLayer<T>& layer, const GradientOptions& options)
     : layer_{layer},
       options_{options},
-      c_{random_values<T>(options.rows * layer.out, options, "gradient of y", 0, 1)},
-      value_{layer.parameters},
-      gradient_{layer.parameters},
-      y_{options.rows * layer.out},
-      saved_{options.rows * layer.saved},
-      gradient_x_{options.rows * layer.in},
-      batch_sums_(as_size(layer.batch_sums)) {
+      c_{random_values<T>(options.rows * layer.facts.out, options, "gradient of y", 0, 1)},
+      value_{layer.facts.parameters},
+      gradient_{layer.facts.parameters},
+      y_{options.rows * layer.facts.out},
+      saved_{options.rows * layer.facts.saved},
+      gradient_x_{options.rows * layer.facts.in},
+      batch_sums_(as_size(layer.facts.batch_sums)) {
   std::ranges::fill(value_.values(), T{});
 }
 
 template <class T>
 std::string LayerCheck<T>::fault() {
-  for (const nn::Parameter& parameter : layer_.all_parameters)
-    if (std::string found = position_fault(parameter, layer_.parameters); !found.empty()) return found;
+  for (const nn::Parameter& parameter : layer_.facts.all_parameters)
+    if (std::string found = position_fault(parameter, layer_.facts.parameters); !found.empty()) return found;
   set_parameters();
   for (const auto part : {&LayerCheck::forward_fault, &LayerCheck::rows_fault, &LayerCheck::backward_fault, &LayerCheck::frozen_fault,
                           &LayerCheck::no_rows_fault})
@@ -73,14 +73,14 @@ bool LayerCheck<T>::is_intact() {
 
 template <class T>
 std::string LayerCheck<T>::unread() const {
-  if (layer_.works_in_place) return " (x held NaN, since the layer declares works_in_place)";
-  if (layer_.forgets_output) return " (y held NaN, since the layer declares forgets_output)";
+  if (layer_.facts.works_in_place) return " (x held NaN, since the layer declares works_in_place)";
+  if (layer_.facts.forgets_output) return " (y held NaN, since the layer declares forgets_output)";
   return {};
 }
 
 template <class T>
 void LayerCheck<T>::set_parameters() {
-  for (const nn::Parameter& parameter : layer_.all_parameters) {
+  for (const nn::Parameter& parameter : layer_.facts.all_parameters) {
     const std::string name = parameter.full_name();
     const auto initial = parameter.initial_values(random::make_key(options_.seed, std::string_view{name}), 0, parameter.elements());
     const auto change = random_values<double>(parameter.elements(), options_, name + " change", 0, 0.25);
@@ -90,14 +90,15 @@ void LayerCheck<T>::set_parameters() {
 
 template <class T>
 void LayerCheck<T>::run_forward(Rows rows) {
-  for (Index part = 0; part <= layer_.pauses; ++part)
-    layer_.forward_part(values_only(), rows, y_.matrix(rows.count, layer_.out), saved_.data(), part);
+  for (Index part = 0; part <= layer_.facts.pauses; ++part)
+    layer_.forward_part(values_only(), rows, y_.matrix(rows.count, layer_.facts.out), saved_.data(), part);
 }
 template <class T>
 void LayerCheck<T>::run_backward(Rows rows) {
-  for (Index part = 0; part <= layer_.pauses; ++part)
-    layer_.backward_part(values_only(), rows, y_.read(rows.count, layer_.out), Matrix<const T>{c_.data(), rows.count, layer_.out},
-                         gradient_x_.matrix(rows.count, layer_.in), saved_.data(), part);
+  for (Index part = 0; part <= layer_.facts.pauses; ++part)
+    layer_.backward_part(values_only(), rows, y_.read(rows.count, layer_.facts.out),
+                         Matrix<const T>{c_.data(), rows.count, layer_.facts.out}, gradient_x_.matrix(rows.count, layer_.facts.in),
+                         saved_.data(), part);
 }
 template <class T>
 std::vector<double> LayerCheck<T>::forward() {
@@ -111,29 +112,29 @@ std::string LayerCheck<T>::forward_fault() {
   if (!is_intact()) return "forward writes outside of y and of the saved values";
   for (std::size_t i = 0; i < y.size(); ++i)
     if (!is_finite(y[i]))
-      return text("forward gives ", six_digits(y[i]), " as ", element_name("y", layer_.out, as_index(i)),
+      return text("forward gives ", six_digits(y[i]), " as ", element_name("y", layer_.facts.out, as_index(i)),
                   "; expected a finite value (if the layer takes no such input, set mean and deviation)");
-  if (!layer_.works_in_place) return {};
+  if (!layer_.facts.works_in_place) return {};
   std::ranges::copy(layer_.x(), y_.data());
-  layer_.forward_in_place(values_only(), y_.matrix(options_.rows, layer_.out), saved_.data());
+  layer_.forward_in_place(values_only(), y_.matrix(options_.rows, layer_.facts.out), saved_.data());
   for (std::size_t i = 0; i < y.size(); ++i)
     if (const double found = y_.doubles()[i]; found != y[i])
-      return text("forward gives ", six_digits(found), " as ", element_name("y", layer_.out, as_index(i)), " in the memory of x; expected ",
-                  six_digits(y[i]), ", as in memory of its own, since the layer declares works_in_place");
+      return text("forward gives ", six_digits(found), " as ", element_name("y", layer_.facts.out, as_index(i)),
+                  " in the memory of x; expected ", six_digits(y[i]), ", as in memory of its own, since the layer declares works_in_place");
   return {};
 }
 
 template <class T>
 std::string LayerCheck<T>::rows_fault() {
-  if (layer_.may_pause) return {};
+  if (layer_.facts.may_pause) return {};
   const std::vector<double> y = forward();
   for (Index row = 0; row < options_.rows; ++row) {
-    layer_.forward(values_only(row), {row, 1}, y_.matrix(1, layer_.out), saved_.data());
-    for (Index i = 0; i < layer_.out; ++i) {
-      const double alone = y_.doubles()[as_size(i)], together = y[as_size(row * layer_.out + i)];
+    layer_.forward(values_only(row), {row, 1}, y_.matrix(1, layer_.facts.out), saved_.data());
+    for (Index i = 0; i < layer_.facts.out; ++i) {
+      const double alone = y_.doubles()[as_size(i)], together = y[as_size(row * layer_.facts.out + i)];
       if (!(std::abs(alone - together) <= options_.tolerance * (std::abs(alone) + std::abs(together) + 1)))
-        return text("forward gives ", six_digits(together), " as ", element_name("y", layer_.out, row * layer_.out + i), "; expected ",
-                    six_digits(alone), ", the value for that row alone");
+        return text("forward gives ", six_digits(together), " as ", element_name("y", layer_.facts.out, row * layer_.facts.out + i),
+                    "; expected ", six_digits(alone), ", the value for that row alone");
     }
   }
   return {};
@@ -144,8 +145,8 @@ std::string LayerCheck<T>::backward_fault() {
   forward();
   const std::span<T> x = layer_.x();
   const std::vector<T> kept(x.begin(), x.end());
-  if (layer_.works_in_place) std::ranges::fill(x, not_a_number<T>());
-  if (layer_.forgets_output) y_.clear();
+  if (layer_.facts.works_in_place) std::ranges::fill(x, not_a_number<T>());
+  if (layer_.facts.forgets_output) y_.clear();
   run_backward(all());
   layer_.backward_weight(state(false), all(), y(), c(), saved_.data());
   const std::vector<T> of_x(gradient_x_.data(), gradient_x_.data() + gradient_x_.values().size()),
@@ -155,9 +156,9 @@ std::string LayerCheck<T>::backward_fault() {
   if (!is_intact()) return "backward writes outside of the gradients and of the saved values";
 
   const std::vector<double> weights = doubles(std::span<const T>{c_});
-  if (!layer_.takes_tokens)
+  if (!layer_.facts.takes_tokens)
     if (const auto found = first_mismatch(x, std::span{of_x}, weights, options_, [this] { return forward(); }))
-      return gradient_fault("backward_input", element_name("x", layer_.in, found->element), *found, "forward") + unread();
+      return gradient_fault("backward_input", element_name("x", layer_.facts.in, found->element), *found, "forward") + unread();
   return weight_fault(once, weights);
 }
 
@@ -167,7 +168,7 @@ std::string LayerCheck<T>::weight_fault(const std::vector<T>& once, const std::v
   double largest = 0;
   for (const T each : once) largest = std::max(largest, std::abs(static_cast<double>(each)));
   const double rounding = 100 * static_cast<double>(std::numeric_limits<T>::epsilon()) * largest;
-  for (const nn::Parameter& parameter : layer_.all_parameters) {
+  for (const nn::Parameter& parameter : layer_.facts.all_parameters) {
     const auto first = as_size(parameter.offset), count = as_size(parameter.elements());
     const std::span<const T> gradient = std::span{once}.subspan(first, count);
     const auto found = parameter.is_buffer ? std::nullopt
@@ -187,19 +188,19 @@ std::string LayerCheck<T>::weight_fault(const std::vector<T>& once, const std::v
 
 template <class T>
 std::string LayerCheck<T>::frozen_fault() {
-  if (layer_.takes_tokens) return {};
+  if (layer_.facts.takes_tokens) return {};
   nn::State<T> frozen = values_only();
   frozen.pass.is_training = false;
   const auto forward = [&] {
-    layer_.forward(frozen, all(), y_.matrix(options_.rows, layer_.out), saved_.data());
+    layer_.forward(frozen, all(), y_.matrix(options_.rows, layer_.facts.out), saved_.data());
     return y_.doubles();
   };
   forward();
-  layer_.backward_input(frozen, y(), c(), gradient_x_.matrix(options_.rows, layer_.in), saved_.data());
+  layer_.backward_input(frozen, y(), c(), gradient_x_.matrix(options_.rows, layer_.facts.in), saved_.data());
   const std::vector<T> of_x(gradient_x_.data(), gradient_x_.data() + gradient_x_.values().size());
   const auto found = first_mismatch(layer_.x(), std::span{of_x}, doubles(std::span<const T>{c_}), options_, forward);
   if (!found) return {};
-  return gradient_fault("backward_input", element_name("x", layer_.in, found->element), *found, "forward") +
+  return gradient_fault("backward_input", element_name("x", layer_.facts.in, found->element), *found, "forward") +
          " (state.pass.is_training was false, as in a frozen layer)";
 }
 
@@ -208,9 +209,9 @@ std::string LayerCheck<T>::no_rows_fault() {
   gradient_.clear();
   run_forward({});
   run_backward({});
-  layer_.backward_weight(state(false), {}, y_.read(0, layer_.out), {c_.data(), 0, layer_.out}, saved_.data());
+  layer_.backward_weight(state(false), {}, y_.read(0, layer_.facts.out), {c_.data(), 0, layer_.facts.out}, saved_.data());
   if (!is_intact()) return "a call with 0 rows writes outside of its results";
-  for (const nn::Parameter& parameter : layer_.all_parameters) {
+  for (const nn::Parameter& parameter : layer_.facts.all_parameters) {
     for (Index i = 0; i < parameter.elements(); ++i) {
       if (const auto found = static_cast<double>(gradient_.data()[parameter.offset + i]); found != 0) {
         return text("backward_weight with 0 rows and accumulate = false gives ", six_digits(found), " as the gradient of ",
