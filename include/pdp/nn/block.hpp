@@ -166,8 +166,8 @@ struct Flow {
 
 namespace detail {
 
-// A function that visits layers, and needs nothing of the type of the block, is a class and not a generic lambda. So it is compiled once for
-// a layer's type, and not once more for each block that holds the layer.
+// A function that visits layers, and needs nothing of the type of the block, is a class and not a generic lambda. So it is compiled once
+// for a layer's type, and not once more for each block that holds the layer.
 
 /// Follows a Flow through the next layer of a block.
 struct FollowFlow {
