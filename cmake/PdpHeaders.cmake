@@ -177,6 +177,7 @@ set(pdp_headers
     pdp/cpu/activation.hpp
     pdp/cpu/attend.hpp
     pdp/cpu/batch_normalise.hpp
+    pdp/cpu/bfloat16.hpp
     pdp/cpu/cgroup.hpp
     pdp/cpu/convert.hpp
     pdp/cpu/convolve.hpp
@@ -185,6 +186,7 @@ set(pdp_headers
     pdp/cpu/elementwise.hpp
     pdp/cpu/elementwise_loss.hpp
     pdp/cpu/embed.hpp
+    pdp/cpu/float_rows.hpp
     pdp/cpu/gemm.hpp
     pdp/cpu/loss.hpp
     pdp/cpu/machine_memory.hpp
@@ -202,10 +204,12 @@ set(pdp_headers
     pdp/cpu/simd/mask.hpp
     pdp/cpu/simd/simd.hpp
     pdp/cpu/simd/vector.hpp
+    pdp/cpu/simd/widen.hpp
     pdp/cpu/softmax.hpp
     pdp/cpu/source/activation.hpp
     pdp/cpu/source/attend.hpp
     pdp/cpu/source/batch_normalise.hpp
+    pdp/cpu/source/bfloat16.hpp
     pdp/cpu/source/cgroup.hpp
     pdp/cpu/source/convert.hpp
     pdp/cpu/source/convolve.hpp

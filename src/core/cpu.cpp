@@ -8,6 +8,7 @@
 #include <pdp/cpu/source/activation.hpp>
 #include <pdp/cpu/source/attend.hpp>
 #include <pdp/cpu/source/batch_normalise.hpp>
+#include <pdp/cpu/source/bfloat16.hpp>
 #include <pdp/cpu/source/cgroup.hpp>
 #include <pdp/cpu/source/convert.hpp>
 #include <pdp/cpu/source/convolve.hpp>
@@ -33,7 +34,7 @@
 
 namespace pdp {
 
-static_assert(Device<cpu::Cpu, float> && Device<cpu::Cpu, double>);
+static_assert(Device<cpu::Cpu, float> && Device<cpu::Cpu, double> && Device<cpu::Cpu, BFloat16>);
 
 }  // namespace pdp
 
@@ -56,58 +57,66 @@ template void fill_normal(Key, Index, std::span<double>);
 
 namespace pdp::cpu {
 
-#define PDP_INSTANTIATE(T)                                                                                                              \
-  template void relu(const Cpu&, Matrix<const T>, Matrix<T>);                                                                           \
-  template void relu_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                 \
-  template void drop(const Cpu&, const Pass&, float, Matrix<const T>, Matrix<T>);                                                       \
-  template void hyperbolic_tangent(const Cpu&, Matrix<const T>, Matrix<T>);                                                             \
-  template void hyperbolic_tangent_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                   \
-  template void gemm(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                    \
-  template void gemm_nt(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                 \
-  template void gemm_tn(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                 \
-  template void softmax_cross_entropy(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*,  \
-                                      Index, double, const ClassWeights&);                                                              \
-  template void softmax_part(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<T>, Index, double,        \
-                             const ClassWeights&);                                                                                      \
-  template void softmax_cross_entropy_of_parts(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Matrix<const T>,      \
-                                               const double*, Matrix<T>, LossSums*, Index, double, Index, const ClassWeights&);         \
-  template void squared_error(const Cpu&, Matrix<const T>, Matrix<const T>, const double*, Matrix<T>, LossSums*, bool);                 \
-  template void fill_uniform(const Cpu&, random::Key, double, const random::Elements&, std::span<T>);                                   \
-  template void add_row(const Cpu&, const T*, Matrix<T>);                                                                               \
-  template void sum_rows(const Cpu&, Matrix<const T>, T*, bool);                                                                        \
-  template void add(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                           \
-  template void normalise(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                       \
-  template void normalise_backward_input(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, Matrix<const T>, Matrix<T>); \
-  template void normalise_backward_weight(const Cpu&, const GroupNormalisation&, Matrix<const T>, Matrix<const T>, T*, T*, bool);       \
-  template void attend(const Cpu&, const Attention&, Matrix<const T>, Matrix<T>, T*);                                                   \
-  template void attend_backward(const Cpu&, const Attention&, Matrix<const T>, Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);  \
-  template void rotate(const Cpu&, const Attention&, const Rotation&, Matrix<T>);                                                       \
-  template void batch_statistics(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, double*);                            \
-  template void batch_normalise(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, const double*, const T*, const T*,    \
-                                Matrix<T>);                                                                                             \
-  template void normalise_channels(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, const T*, const T*, const T*,      \
-                                   Matrix<T>);                                                                                          \
-  template void batch_gradient_sums(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, Matrix<const T>, double*);        \
-  template void batch_normalise_backward(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, const double*, const T*,     \
-                                         Matrix<const T>, Matrix<T>);                                                                   \
-  template void batch_parameter_gradients(const Cpu&, const BatchNormalisation&, Index, double, const StepNumbers*, const T*, const T*, \
-                                          const double*, Index, T*, bool);                                                              \
-  template void embed(const Cpu&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<T>);                            \
-  template void embed_backward(const Cpu&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<T>, bool);             \
-  template void convolve(const Cpu&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                               \
-  template void convolve_backward_input(const Cpu&, const Convolution&, const T*, Matrix<const T>, Matrix<T>);                          \
-  template void convolve_backward_weight(const Cpu&, const Convolution&, Matrix<const T>, Matrix<const T>, T*, T*, bool);               \
-  template void max_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                       \
-  template void max_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>);            \
-  template void average_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                   \
-  template void average_pool(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                           \
-  template void average_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                          \
-  template void average_pool_backward(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                  \
-  template void softmax(const Cpu&, Matrix<const T>, Matrix<T>);                                                                        \
-  template void softmax_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                              \
-  template void sum_of_squares(const Cpu&, Matrix<const T>, double*);                                                                   \
-  template void copy_columns(const Cpu&, Matrix<const T>, Index, Matrix<T>, Index, Index);                                              \
+#define PDP_INSTANTIATE_FOR_ANY(T)                                                                                                       \
+  template void relu(const Cpu&, Matrix<const T>, Matrix<T>);                                                                            \
+  template void relu_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                  \
+  template void drop(const Cpu&, const Pass&, float, Matrix<const T>, Matrix<T>);                                                        \
+  template void hyperbolic_tangent(const Cpu&, Matrix<const T>, Matrix<T>);                                                              \
+  template void hyperbolic_tangent_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                    \
+  template void add(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                            \
+  template void normalise(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, const T*, Matrix<T>);                        \
+  template void normalise_backward_input(const Cpu&, const GroupNormalisation&, Matrix<const T>, const T*, Matrix<const T>, Matrix<T>);  \
+  template void normalise_backward_weight(const Cpu&, const GroupNormalisation&, Matrix<const T>, Matrix<const T>, Accumulated<T>*,      \
+                                          Accumulated<T>*, bool);                                                                        \
+  template void batch_statistics(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, double*);                             \
+  template void batch_normalise(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, const double*, const T*, const T*,     \
+                                Matrix<T>);                                                                                              \
+  template void normalise_channels(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, const T*, const T*, const T*,       \
+                                   Matrix<T>);                                                                                           \
+  template void batch_gradient_sums(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, Matrix<const T>, double*);         \
+  template void batch_normalise_backward(const Cpu&, const BatchNormalisation&, Matrix<const T>, const T*, const double*, const T*,      \
+                                         Matrix<const T>, Matrix<T>);                                                                    \
+  template void batch_parameter_gradients(const Cpu&, const BatchNormalisation&, Index, double, const StepNumbers*, const T*, const T*,  \
+                                          const double*, Index, Accumulated<T>*, bool);                                                  \
+  template void embed(const Cpu&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<T>);                             \
+  template void embed_backward(const Cpu&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<Accumulated<T>>, bool); \
+  template void copy_columns(const Cpu&, Matrix<const T>, Index, Matrix<T>, Index, Index);                                               \
   template void copy(const Cpu&, Matrix<const T>, Matrix<T>);
+PDP_INSTANTIATE_FOR_ANY(float)
+PDP_INSTANTIATE_FOR_ANY(double)
+PDP_INSTANTIATE_FOR_ANY(BFloat16)
+#undef PDP_INSTANTIATE_FOR_ANY
+
+// The operations that pdp/cpu/bfloat16.hpp has for 16-bit numbers.
+#define PDP_INSTANTIATE(T)                                                                                                             \
+  template void gemm(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                   \
+  template void gemm_nt(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                \
+  template void gemm_tn(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                \
+  template void softmax_cross_entropy(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*, \
+                                      Index, double, const ClassWeights&);                                                             \
+  template void softmax_part(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<T>, Index, double,       \
+                             const ClassWeights&);                                                                                     \
+  template void softmax_cross_entropy_of_parts(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Matrix<const T>,     \
+                                               const double*, Matrix<T>, LossSums*, Index, double, Index, const ClassWeights&);        \
+  template void squared_error(const Cpu&, Matrix<const T>, Matrix<const T>, const double*, Matrix<T>, LossSums*, bool);                \
+  template void fill_uniform(const Cpu&, random::Key, double, const random::Elements&, std::span<T>);                                  \
+  template void add_row(const Cpu&, const T*, Matrix<T>);                                                                              \
+  template void sum_rows(const Cpu&, Matrix<const T>, T*, bool);                                                                       \
+  template void attend(const Cpu&, const Attention&, Matrix<const T>, Matrix<T>, T*);                                                  \
+  template void attend_backward(const Cpu&, const Attention&, Matrix<const T>, Matrix<const T>, Matrix<const T>, const T*, Matrix<T>); \
+  template void rotate(const Cpu&, const Attention&, const Rotation&, Matrix<T>);                                                      \
+  template void convolve(const Cpu&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                              \
+  template void convolve_backward_input(const Cpu&, const Convolution&, const T*, Matrix<const T>, Matrix<T>);                         \
+  template void convolve_backward_weight(const Cpu&, const Convolution&, Matrix<const T>, Matrix<const T>, T*, T*, bool);              \
+  template void max_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                      \
+  template void max_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>);           \
+  template void average_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                  \
+  template void average_pool(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                          \
+  template void average_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                         \
+  template void average_pool_backward(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                 \
+  template void softmax(const Cpu&, Matrix<const T>, Matrix<T>);                                                                       \
+  template void softmax_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                             \
+  template void sum_of_squares(const Cpu&, Matrix<const T>, double*);
 PDP_INSTANTIATE(float)
 PDP_INSTANTIATE(double)
 #undef PDP_INSTANTIATE

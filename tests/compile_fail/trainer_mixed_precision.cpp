@@ -9,5 +9,5 @@
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
 void train(pdp::comm::Self& world) {
-  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}, pdp::MixedBfloat16{}};
+  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}, pdp::MixedFloat16{}};
 }

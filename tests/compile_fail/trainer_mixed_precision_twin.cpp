@@ -1,5 +1,4 @@
 #include <pdp/comm/self.hpp>
-#include <pdp/cuda/device.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/nn/linear.hpp>
 #include <pdp/optim/adam.hpp>
@@ -8,6 +7,6 @@
 
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
-void train(pdp::comm::Self& world, const pdp::cuda::Device& device) {
-  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}, device, pdp::MixedBfloat16{}};
+void train(pdp::comm::Self& world) {
+  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}, pdp::MixedBfloat16{}};
 }

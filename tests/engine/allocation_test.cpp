@@ -148,6 +148,7 @@ TEST_CASE("Trainer::fit allocates nothing for convolutions, pooling and branches
   CHECK(allocations_with_convolutions(strategy::DataParallel{.accumulate = 2}, 2, pdp::Float32{}) == 0);
   CHECK(allocations_with_convolutions(strategy::Zero{.stage = 3}, 2, pdp::Float64{}) == 0);
   CHECK(allocations_with_convolutions(strategy::TensorParallel{.accumulate = 2}, 2, pdp::Float32{}) == 0);
+  CHECK(allocations_with_convolutions(strategy::Zero{.stage = 2}, 2, pdp::MixedBfloat16{}) == 0);
 }
 
 TEST_CASE("Trainer::fit allocates nothing after the first four steps", "[parallel][allocation]") {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <pdp/core/batch_normalisation.hpp>
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/step_state.hpp>
@@ -34,7 +35,8 @@ void batch_normalise_backward(const Cpu& cpu, const BatchNormalisation& how, Mat
 /// `block` elements behind the one before.
 template <class T>
 void batch_parameter_gradients(const Cpu& cpu, const BatchNormalisation& how, Index rows, double momentum, const StepNumbers* numbers,
-                               const T* mean, const T* variance, const double* sums, Index block, T* gradient, bool accumulate);
+                               const T* mean, const T* variance, const double* sums, Index block, Accumulated<T>* gradient,
+                               bool accumulate);
 
 }  // namespace pdp::cpu
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/token.hpp>
@@ -17,7 +18,7 @@ void embed(const Cpu& cpu, Matrix<const std::int32_t> tokens, const TokenRows& r
 /// Computes the gradient of `weight` from that of y: for each token the sum of the rows that belong to it, in their order.
 template <class T>
 void embed_backward(const Cpu& cpu, Matrix<const std::int32_t> tokens, const TokenRows& rows, Matrix<const T> gradient_y,
-                    Matrix<T> gradient_weight, bool accumulate);
+                    Matrix<Accumulated<T>> gradient_weight, bool accumulate);
 
 }  // namespace pdp::cpu
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/group_normalisation.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -8,8 +9,8 @@
 namespace pdp::cpu {
 
 /// Computes y from x, as GroupNormalisation says. `weight` and `bias` have one number for each channel; `bias` may be null. All of these
-/// functions compute mean and variance from x, in the type of x. They subtract a first mean before they add up squares, so that values with
-/// a large mean and a small variance lose no digits.
+/// functions compute mean and variance from x, in Accumulated<T>. They subtract a first mean before they add up squares, so that values
+/// with a large mean and a small variance lose no digits.
 template <class T>
 void normalise(const Cpu& cpu, const GroupNormalisation& how, Matrix<const T> x, const T* weight, const T* bias, Matrix<T> y);
 
@@ -22,7 +23,7 @@ void normalise_backward_input(const Cpu& cpu, const GroupNormalisation& how, Mat
 /// sums over rows do not depend on the number of threads.
 template <class T>
 void normalise_backward_weight(const Cpu& cpu, const GroupNormalisation& how, Matrix<const T> x, Matrix<const T> gradient_y,
-                               T* gradient_weight, T* gradient_bias, bool accumulate);
+                               Accumulated<T>* gradient_weight, Accumulated<T>* gradient_bias, bool accumulate);
 
 }  // namespace pdp::cpu
 

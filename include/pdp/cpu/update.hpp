@@ -15,11 +15,11 @@ namespace pdp::cpu {
 
 /// Applies an optimizer's rule to `parameters` in one pass; does nothing if numbers->skips. The gradient is the sum of the arrays at
 /// `gradients`, added in that order, times gradient_factor(). There is at least one array, and each is as long as `parameters`. Also
-/// writes the new parameters to `copies`. `state` holds Fields numbers for each parameter, field after field; it is empty if the rule keeps
-/// none. Denormals count as zero throughout.
-template <std::size_t Fields, class T, class Rule>
+/// writes the new parameters to `copies`, rounded to their type. `state` holds Fields numbers for each parameter, field after field; it is
+/// empty if the rule keeps none. Denormals count as zero throughout.
+template <std::size_t Fields, class T, class Rule, class Copy = T>
 void update(const Cpu& cpu, const Rule& rule, const StepNumbers* numbers, std::span<T> parameters, std::span<const T* const> gradients,
-            std::span<T> state, std::span<T* const> copies = {}) {
+            std::span<T> state, std::span<Copy* const> copies = {}) {
   if (numbers->skips) return;
   const auto step = constants(rule, numbers->info);
   const T factor = static_cast<T>(gradient_factor<Rule>(*numbers));
@@ -43,7 +43,7 @@ void update(const Cpu& cpu, const Rule& rule, const StepNumbers* numbers, std::s
       rule.update(w, gradient, none, step);
     }
     io.store(w, parameters.data() + i);
-    for (T* const copy : copies) io.store(w, copy + i);
+    for (Copy* const copy : copies) io.store(w, copy + i);
     if (keeps)
       for (Index k = 0; const V& field : fields) io.store(field, states + count * k++);
   };

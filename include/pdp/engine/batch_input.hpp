@@ -20,9 +20,9 @@ class BatchInput {
  public:
   /// `rows`: the largest number of rows of a batch. `width`: values of a sample. `targets`: target elements of a sample.
   BatchInput(const D& device, Index rows, Index width, Index targets) {
+    if constexpr (rounds) rounded_ = allocate<T>(device, rows * width);
     if constexpr (!D::uses_host_memory) {
       input_ = allocate<Sample>(device, rows * width);
-      if constexpr (rounds) rounded_ = allocate<T>(device, rows * width);
       targets_ = allocate<Target>(device, rows * targets);
       reserve_uploads(device, {input_.span().size_bytes(), targets_.span().size_bytes()});
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <span>
 #include <vector>
 
@@ -20,7 +21,7 @@ class PredictedOutput {
 
   /// Returns the output if this rank has all of its columns.
   [[nodiscard]] Matrix<const Output> whole(const D& device, Matrix<const T> own) {
-    if constexpr (D::uses_host_memory) {
+    if constexpr (D::uses_host_memory && std::same_as<T, Output>) {
       return own;
     } else {
       const auto& read = on_host(device, own.values());

@@ -44,9 +44,9 @@ class Worker {
   static constexpr bool pauses = nn::any_pauses<Types>;
   static constexpr bool sums_over_batch = nn::any_sums_over_batch<Types>;
   static constexpr bool numbers_rows = sums_over_batch || nn::any_uses_row_numbers<Types> || RowLoss<Loss, T, D>::numbers_rows;
-  static_assert(
-      Device<D, T>,
-      "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float and double)");
+  static_assert(Device<D, T>,
+                "pdp: the device lacks one of the operations of core/device.hpp for this element type (a CPU has those of float, double "
+                "and bfloat16)");
   static_assert(loss::Loss<Loss, D, T>, "pdp: the loss is not a pdp::loss::Loss on this device (see loss/loss.hpp)");
 
   /// `lent`: memory that another object owns; empty if there is none.

@@ -12,14 +12,16 @@
 
 #include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/dtype.hpp>
 #include <pdp/cpu/onednn/product.hpp>
 
 namespace pdp::cpu::onednn {
 
-/// The key of a kernel: c (+)= left right, with `left` not transposed and `right` transposed if `is_transposed`.
+/// The key of a kernel: c (+)= left right.
 struct ProductForm {
   Index rows, cols, depth, left_stride, right_stride;
-  bool is_transposed, accumulate;
+  bool is_left_transposed, is_right_transposed, accumulate;
+  DType operands, result;
   int threads;
   friend auto operator<=>(const ProductForm&, const ProductForm&) = default;
 };
@@ -28,19 +30,17 @@ struct ProductForm {
 class Kernel {
  public:
   /// Throws dnnl::error if oneDNN has no such primitive for the form.
-  Kernel(const dnnl::engine& engine, const ProductForm& form)
-      : Kernel{engine, describe(engine, form, {form.left_stride, 1},
-                                form.is_transposed ? Strides{1, form.right_stride} : Strides{form.right_stride, 1})} {}
+  Kernel(const dnnl::engine& engine, const ProductForm& form) : Kernel{engine, describe(engine, form)} {}
 
-  /// Returns whether this is one of oneDNN's blocked kernels. The others only call its plain product.
+  /// Returns whether this is one of oneDNN's blocked kernels. The others are its plain product, and code that is not optimised.
   [[nodiscard]] bool has_blocks() const { return has_blocks_; }
   /// Returns the bytes of scratch memory that run() needs.
   [[nodiscard]] std::size_t scratch_bytes() const { return scratch_bytes_; }
 
   /// Runs on as many threads as the kernel was made for.
-  dnnl_status_t run(const dnnl::stream& stream, const float* left, const float* right, float* c, std::byte* scratch) {
-    left_.set_data_handle(const_cast<float*>(left));  // only read
-    right_.set_data_handle(const_cast<float*>(right));
+  dnnl_status_t run(const dnnl::stream& stream, const void* left, const void* right, void* c, std::byte* scratch) {
+    left_.set_data_handle(const_cast<void*>(left));  // only read
+    right_.set_data_handle(const_cast<void*>(right));
     c_.set_data_handle(c);
     scratch_.set_data_handle(scratch);
     const std::array<dnnl_exec_arg_t, 4> operands{
@@ -51,7 +51,6 @@ class Kernel {
 
  private:
   using Description = dnnl::matmul::primitive_desc;
-  using Strides = dnnl::memory::dims;
 
   Kernel(const dnnl::engine& engine, const Description& description)
       : kernel_{description},
@@ -62,13 +61,14 @@ class Kernel {
         scratch_bytes_{description.scratchpad_desc().get_size()},
         has_blocks_{std::string_view{description.impl_info_str()}.starts_with("brg")} {}
 
-  static Description describe(const dnnl::engine& engine, const ProductForm& form, const Strides& left_strides,
-                              const Strides& right_strides) {
-    const auto matrix = [](Index rows, Index cols, const Strides& strides) {
-      return dnnl::memory::desc{{rows, cols}, dnnl::memory::data_type::f32, strides};
+  static Description describe(const dnnl::engine& engine, const ProductForm& form) {
+    const auto matrix = [](Index rows, Index cols, Index stride, bool is_transposed, DType type) {
+      const auto numbers = type == DType::bfloat16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+      return dnnl::memory::desc{{rows, cols}, numbers, is_transposed ? dnnl::memory::dims{1, stride} : dnnl::memory::dims{stride, 1}};
     };
-    const auto left = matrix(form.rows, form.depth, left_strides), right = matrix(form.depth, form.cols, right_strides),
-               c = matrix(form.rows, form.cols, {form.cols, 1});
+    const auto left = matrix(form.rows, form.depth, form.left_stride, form.is_left_transposed, form.operands);
+    const auto right = matrix(form.depth, form.cols, form.right_stride, form.is_right_transposed, form.operands);
+    const auto c = matrix(form.rows, form.cols, form.cols, false, form.result);
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (form.accumulate) {
@@ -99,13 +99,24 @@ class Kernels {
     // gradients of weights, and all products of few rows.
     constexpr Index least_rows = 16;
     if (left.is_transposed || c.rows < least_rows) return {};
-    std::optional<Kernel>* const kernel =
-        find({c.rows, c.cols, depth, left.stride, right.stride, right.is_transposed, accumulate, threads});
-    if (kernel == nullptr || !*kernel) return {};
-    return (*kernel)->run(stream_, left.data, right.data, c.data, scratch_.data());
+    return run_kernel(left, right, c, depth, accumulate, threads);
+  }
+  /// Does the same for 16-bit numbers. Returns nothing if oneDNN has no blocked kernel.
+  template <class Out>
+  std::optional<dnnl_status_t> run(const OperandOf<BFloat16>& left, const OperandOf<BFloat16>& right, Matrix<Out> c, Index depth,
+                                   bool accumulate, int threads) {
+    return run_kernel(left, right, c, depth, accumulate, threads);
   }
 
  private:
+  template <class In, class Out>
+  std::optional<dnnl_status_t> run_kernel(const OperandOf<In>& left, const OperandOf<In>& right, Matrix<Out> c, Index depth,
+                                          bool accumulate, int threads) {
+    std::optional<Kernel>* const kernel = find({c.rows, c.cols, depth, left.stride, right.stride, left.is_transposed, right.is_transposed,
+                                                accumulate, dtype_of<In>, dtype_of<Out>, threads});
+    if (kernel == nullptr || !*kernel) return {};
+    return (*kernel)->run(stream_, left.data, right.data, c.data, scratch_.data());
+  }
   /// Returns null if there are too many kernels already. So batches with ever new numbers of rows do not fill the memory.
   std::optional<Kernel>* find(const ProductForm& form) {
     constexpr std::size_t most = 256;

@@ -94,24 +94,64 @@ inline dnnl_status_t plain_product(const Operand& left, const Operand& right, fl
                     c, c_stride);
 }
 
+inline Kernels& kernels() {
+  thread_local Kernels of_thread;  // thread_local, since a call has no state to keep them in
+  return of_thread;
+}
+/// Returns nothing, and leaves c as it is, if the kernels do not compute the product.
+template <class In, class Out>
+std::optional<dnnl_status_t> run_kernel(const OperandOf<In>& left, const OperandOf<In>& right, Matrix<Out> c, Index depth, bool accumulate,
+                                        int threads) {
+  try {
+    return kernels().run(left, right, c, depth, accumulate, threads);
+  } catch (const dnnl::error&) {  // nothing was computed yet
+    return {};
+  }
+}
+
+/// Throws Error if oneDNN has failed to compute a product.
+inline void check(dnnl_status_t status, Index rows, Index depth, Index cols) {
+  if (status != dnnl_success)
+    throw Error{text("oneDNN failed to multiply a matrix of ", rows, " x ", depth, " by one of ", depth, " x ", cols, " (dnnl_status_t ",
+                     as_int(status), "); to use Eigen instead, do not link pdp::onednn")};
+}
+
+template <class Out>
+bool product_of_bfloat16(const OperandOf<BFloat16>& left, const OperandOf<BFloat16>& right, Matrix<Out> c, Index depth, bool accumulate,
+                         int threads) {
+  const OpenMpThreads given{threads};
+  const std::optional<dnnl_status_t> tried = run_kernel(left, right, c, depth, accumulate, given.count());
+  if (tried) check(*tried, c.rows, depth, c.cols);
+  return tried.has_value();
+}
+
 }  // namespace detail
 
 // NOLINTBEGIN(misc-definitions-in-headers): they are weak, as declared there, so several sources may hold them
 void product(const Operand& left, const Operand& right, Matrix<float> c, Index depth, bool accumulate, int threads) {
   const detail::OpenMpThreads given{threads};
-  const auto by_kernel = [&]() -> std::optional<dnnl_status_t> {
-    try {
-      thread_local Kernels kernels;  // thread_local, since a call has no state to keep them in
-      return kernels.run(left, right, c, depth, accumulate, given.count());
-    } catch (const dnnl::error&) {  // nothing was computed yet; the plain product reports the error, if there is one
-      return {};
-    }
-  };
-  const std::optional<dnnl_status_t> tried = by_kernel();
-  const dnnl_status_t status = tried ? *tried : detail::plain_product(left, right, c.data, c.cols, c.rows, c.cols, depth, accumulate);
-  if (status != dnnl_success)
-    throw Error{text("oneDNN failed to multiply a matrix of ", c.rows, " x ", depth, " by one of ", depth, " x ", c.cols,
-                     " (dnnl_status_t ", as_int(status), "); to use Eigen instead, do not link pdp::onednn")};
+  const std::optional<dnnl_status_t> tried = detail::run_kernel(left, right, c, depth, accumulate, given.count());
+  detail::check(tried ? *tried : detail::plain_product(left, right, c.data, c.cols, c.rows, c.cols, depth, accumulate), c.rows, depth,
+                c.cols);
+}
+
+bool prefers_bfloat16() {
+  const auto has = [isa = dnnl_get_effective_cpu_isa()](dnnl_cpu_isa_t wanted) { return (isa & wanted) == wanted; };
+#ifdef __x86_64__
+  const bool is_intel = __builtin_cpu_is("intel") != 0;
+#else
+  constexpr bool is_intel = false;
+#endif
+  return has(dnnl_cpu_isa_avx512_core_amx) || (has(dnnl_cpu_isa_avx512_core_bf16) && !is_intel);
+}
+
+bool product_of_bfloat16(const OperandOf<BFloat16>& left, const OperandOf<BFloat16>& right, Matrix<BFloat16> c, Index depth,
+                         bool accumulate, int threads) {
+  return detail::product_of_bfloat16(left, right, c, depth, accumulate, threads);
+}
+bool product_of_bfloat16(const OperandOf<BFloat16>& left, const OperandOf<BFloat16>& right, Matrix<float> c, Index depth, bool accumulate,
+                         int threads) {
+  return detail::product_of_bfloat16(left, right, c, depth, accumulate, threads);
 }
 
 bool block_product(const Operand& left, const Operand& right, float* c, Index c_stride, Index rows, Index cols, Index depth,

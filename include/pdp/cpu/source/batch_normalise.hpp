@@ -8,6 +8,7 @@
 
 #include <pdp/core/batch_normalisation.hpp>
 #include <pdp/core/cast.hpp>
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/batch_normalise.hpp>
@@ -32,8 +33,9 @@ inline double scale_of(double variance, const BatchNormalisation& how) { return 
 inline Index least_channels(const BatchNormalisation& how, Index rows) { return least_part / std::max<Index>(rows * how.positions, 1) + 1; }
 
 /// Computes `to` from x, and from `other` if it is not null, by the numbers that find(channel) returns.
-template <class T, class Find>
-void by_channel(const Cpu& cpu, const BatchNormalisation& how, Matrix<const T> x, const T* other, T* to, Find find) {
+template <class E, class Find>
+void by_channel(const Cpu& cpu, const BatchNormalisation& how, Matrix<const E> x, const E* other, E* to, Find find) {
+  using T = Accumulated<E>;
   in_parts(cpu, how.channels, least_channels(how, x.rows), [&](Index begin, Index end) {
     with_simd(cpu.simd(), [=]<Simd S>() {
       using V = Lanes<T, S>;
@@ -74,10 +76,11 @@ struct KeepSums {
 /// Writes two sums of each channel over all rows. term_of(channel) returns a function of a position, and of lanes from there on, which
 /// returns their terms as Two. `sums`: the first sums of all channels, then the second ones. finish(channel, first, second) changes them
 /// before they are written.
-template <class T, class TermOf, class Finish = KeepSums>
+template <class E, class TermOf, class Finish = KeepSums>
 void channel_sums(const Cpu& cpu, const BatchNormalisation& how, Index rows, double* sums, TermOf term_of, Finish finish = {}) {
   in_parts(cpu, how.channels, least_channels(how, rows), [&](Index begin, Index end) {
     with_simd(cpu.simd(), [=]<Simd S>() {
+      using T = Accumulated<E>;
       using V = Lanes<T, S>;
       for (Index channel = begin; channel < end; ++channel) {
         const auto term = term_of(channel);
@@ -119,13 +122,13 @@ void batch_statistics(const Cpu& cpu, const BatchNormalisation& how, Matrix<cons
   detail::channel_sums<T>(
       cpu, how, x.rows, first,
       [=](Index channel) {
-        return [from = x.data, mean = static_cast<T>(first[channel] / count)](Index at, const auto& lanes) {
+        return [from = x.data, mean = static_cast<Accumulated<T>>(first[channel] / count)](Index at, const auto& lanes) {
           const auto apart = lanes(from + at) - mean;
           return detail::Two{apart, apart * apart};
         };
       },
       [=](Index channel, double& sum, double& squares) {
-        const double moved = static_cast<double>(static_cast<T>(first[channel] / count)) - static_cast<double>(shift[channel]);
+        const double moved = static_cast<double>(static_cast<Accumulated<T>>(first[channel] / count)) - static_cast<double>(shift[channel]);
         squares += moved * (2 * sum + moved * sums[0]);
         sum += moved * sums[0];
       });
@@ -136,8 +139,9 @@ void batch_normalise(const Cpu& cpu, const BatchNormalisation& how, Matrix<const
                      const T* bias, Matrix<T> y) {
   detail::by_channel<T>(cpu, how, x, nullptr, y.data, [=](Index channel) {
     const ChannelStatistics of = detail::statistics_of(how, sums, shift, channel);
-    return detail::ChannelNumbers<T>{
-        static_cast<T>(of.mean), static_cast<T>(detail::scale_of(of.variance, how) * static_cast<double>(weight[channel])), bias[channel]};
+    using N = Accumulated<T>;
+    return detail::ChannelNumbers<N>{
+        static_cast<N>(of.mean), static_cast<N>(detail::scale_of(of.variance, how) * static_cast<double>(weight[channel])), bias[channel]};
   });
 }
 
@@ -146,7 +150,8 @@ void normalise_channels(const Cpu& cpu, const BatchNormalisation& how, Matrix<co
                         const T* bias, Matrix<T> y) {
   detail::by_channel<T>(cpu, how, x, nullptr, y.data, [=](Index channel) {
     const double scale = detail::scale_of(static_cast<double>(variance[channel]), how);
-    return detail::ChannelNumbers<T>{mean == nullptr ? T{} : mean[channel], static_cast<T>(scale * static_cast<double>(weight[channel])),
+    using N = Accumulated<T>;
+    return detail::ChannelNumbers<N>{mean == nullptr ? T{} : mean[channel], static_cast<N>(scale * static_cast<double>(weight[channel])),
                                      bias == nullptr ? T{} : bias[channel]};
   });
 }
@@ -156,7 +161,7 @@ void batch_gradient_sums(const Cpu& cpu, const BatchNormalisation& how, Matrix<c
                          double* sums) {
   double *const all = sums + how.forward_sums(), *const own = all + how.backward_sums();
   detail::channel_sums<T>(cpu, how, x.rows, all, [=](Index channel) {
-    const auto mean = static_cast<T>(detail::statistics_of(how, sums, shift, channel).mean);
+    const auto mean = static_cast<Accumulated<T>>(detail::statistics_of(how, sums, shift, channel).mean);
     return [from = x.data, of_y = gradient_y.data, mean](Index at, const auto& lanes) {
       const auto gradient = lanes(of_y + at);
       return detail::Two{gradient, gradient * (lanes(from + at) - mean)};
@@ -174,21 +179,23 @@ void batch_normalise_backward(const Cpu& cpu, const BatchNormalisation& how, Mat
   detail::by_channel<T>(cpu, how, x, gradient_y.data, gradient_x.data, [=](Index channel) {
     const ChannelStatistics of = detail::statistics_of(how, sums, shift, channel);
     const double scale = detail::scale_of(of.variance, how), factor = scale * static_cast<double>(weight[channel]);
-    return detail::ChannelNumbers<T>{static_cast<T>(of.mean), static_cast<T>(-factor * scale * all[how.channels + channel] / of.count),
-                                     static_cast<T>(-factor * all[channel] / of.count), static_cast<T>(factor)};
+    using N = Accumulated<T>;
+    return detail::ChannelNumbers<N>{static_cast<N>(of.mean), static_cast<N>(-factor * scale * all[how.channels + channel] / of.count),
+                                     static_cast<N>(-factor * all[channel] / of.count), static_cast<N>(factor)};
   });
 }
 
 template <class T>
 void batch_parameter_gradients(const Cpu&, const BatchNormalisation& how, Index rows, double momentum, const StepNumbers* numbers,
-                               const T* mean, const T* variance, const double* sums, Index block, T* gradient, bool accumulate) {
+                               const T* mean, const T* variance, const double* sums, Index block, Accumulated<T>* gradient,
+                               bool accumulate) {
   const double* const own = sums + how.forward_sums() + how.backward_sums();
   const double part = rows == 0 ? 0 : static_cast<double>(rows) * numbers->row_scale * momentum;
   for (Index channel = 0; channel < how.channels; ++channel) {
     const ChannelStatistics of = detail::statistics_of(how, sums, mean, channel);
     const auto put = [&](Index number, double value) {
-      T& to = gradient[number * block + channel];
-      to = (accumulate ? to : T{}) + static_cast<T>(value);
+      Accumulated<T>& to = gradient[number * block + channel];
+      to = (accumulate ? to : 0) + static_cast<Accumulated<T>>(value);
     };
     put(0, own[how.channels + channel]);
     put(1, own[channel]);

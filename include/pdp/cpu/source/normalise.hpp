@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include <pdp/core/cast.hpp>
+#include <pdp/core/dtype.hpp>
 #include <pdp/core/group_normalisation.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/elementwise.hpp>
@@ -24,13 +25,22 @@ template <class V, class Io>
 struct LanesAt {
   Index index;
   [[no_unique_address]] Io io;
-  [[gnu::always_inline]] V operator()(const typename V::Number* values) const { return io.load(values + index); }
-  [[gnu::always_inline]] void store(const V& lanes, typename V::Number* values) const { io.store(lanes, values + index); }
+  template <class E>
+  [[gnu::always_inline]] V operator()(const E* values) const {
+    return io.load(values + index);
+  }
+  template <class E>
+  [[gnu::always_inline]] void store(const V& lanes, E* values) const {
+    io.store(lanes, values + index);
+  }
 };
 template <class T>
 struct NumberAt {
   Index index;
-  [[gnu::always_inline]] T operator()(const T* values) const { return values[index]; }
+  template <class E>
+  [[gnu::always_inline]] T operator()(const E* values) const {
+    return values[index];
+  }
 };
 
 /// Calls body(at) for all positions from begin to end - 1. Each element goes through the same operations, regardless of its position.
@@ -81,8 +91,9 @@ struct Statistics {
     return ((x - shift) - rest) * scale;
   }
 };
-template <class V, class T>
-[[gnu::always_inline]] inline Statistics<T> statistics(const T* x, Index count, bool centred, double eps) {
+template <class V, class E>
+[[gnu::always_inline]] inline Statistics<typename V::Number> statistics(const E* x, Index count, bool centred, double eps) {
+  using T = typename V::Number;
   const auto number = static_cast<T>(count);
   const T shift = centred ? sums<V>(count, [=](const auto& at) { return Two{at(x), at(x)}; }).first / number : T{};
   const Two<T> found = sums<V>(count, [=](const auto& at) {
@@ -115,12 +126,13 @@ struct Same {
 /// Calls visit(first, count, weight, bias) for parts of a group that together are the whole group. They are the channels, or the whole
 /// group if channels have one position. weight(at) and bias(at) return the numbers for positions from `first` on. `weight` and `bias` are
 /// those of the group's first channel; `bias` may be null.
-template <class T, class Visit>
-[[gnu::always_inline]] inline void for_each_run(Index channels, Index positions, const T* weight, const T* bias, const Visit& visit) {
-  if (positions == 1 && bias != nullptr) return visit(Index{0}, channels, Each<T>{weight}, Each<T>{bias});
-  if (positions == 1) return visit(Index{0}, channels, Each<T>{weight}, Same<T>{});
+template <class E, class Visit>
+[[gnu::always_inline]] inline void for_each_run(Index channels, Index positions, const E* weight, const E* bias, const Visit& visit) {
+  using T = Accumulated<E>;
+  if (positions == 1 && bias != nullptr) return visit(Index{0}, channels, Each<E>{weight}, Each<E>{bias});
+  if (positions == 1) return visit(Index{0}, channels, Each<E>{weight}, Same<T>{});
   for (Index channel = 0; channel < channels; ++channel)
-    visit(channel * positions, positions, Same<T>{weight[channel]}, Same<T>{bias != nullptr ? bias[channel] : T{}});
+    visit(channel * positions, positions, Same<T>{weight[channel]}, Same<T>{bias != nullptr ? T{bias[channel]} : T{}});
 }
 
 /// Returns the smallest number of groups that is worth a thread.
@@ -133,7 +145,7 @@ void normalise(const Cpu& cpu, const GroupNormalisation& how, Matrix<const T> x,
   const Index count = how.values_of_group(x.cols), channels = how.channels_of_group(), positions = how.positions(x.cols);
   in_parts(cpu, x.rows * how.groups, detail::least_groups(count), [&](Index begin, Index end) {
     with_simd(cpu.simd(), [=]<Simd S>() {
-      using V = Lanes<T, S>;
+      using V = Lanes<Accumulated<T>, S>;
       for (Index group = begin; group < end; ++group) {
         const T* const from = x.data + group * count;
         T* const to = y.data + group * count;
@@ -158,20 +170,21 @@ void normalise_backward_input(const Cpu& cpu, const GroupNormalisation& how, Mat
   const Index count = how.values_of_group(x.cols), channels = how.channels_of_group(), positions = how.positions(x.cols);
   in_parts(cpu, x.rows * how.groups, detail::least_groups(count), [&](Index begin, Index end) {
     with_simd(cpu.simd(), [=]<Simd S>() {
-      using V = Lanes<T, S>;
+      using V = Lanes<Accumulated<T>, S>;
       for (Index group = begin; group < end; ++group) {
         const T *const in = x.data + group * count, *const gradient = gradient_y.data + group * count;
         T* const to = gradient_x.data + group * count;
         const T* const factors = weight + group % how.groups * channels;
         const auto of = detail::statistics<V>(in, count, how.centred, how.eps);
-        detail::Two<T> means;
+        detail::Two<Accumulated<T>> means;
         detail::for_each_run<T>(channels, positions, factors, nullptr, [=, &means](Index first, Index some, auto factor, auto) {
           means += detail::sums<V>(some, [=](const auto& at) {
             const auto g = at(gradient + first) * factor(at);
             return detail::Two{g, g * of.normalised(at(in + first))};
           });
         });
-        const T mean = how.centred ? means.first / static_cast<T>(count) : T{}, slope = means.second / static_cast<T>(count);
+        const auto number = static_cast<Accumulated<T>>(count);
+        const auto mean = how.centred ? means.first / number : 0, slope = means.second / number;
         detail::for_each_run<T>(channels, positions, factors, nullptr, [=](Index first, Index some, auto factor, auto) {
           detail::at_lanes<V>(0, some, [=](const auto& at) {
             const auto g = at(gradient + first) * factor(at);
@@ -193,9 +206,9 @@ struct SomeGroups {
 };
 
 /// Adds the gradients of some channels of these groups for these rows. The channels are counted from the first of these groups.
-template <class V, class T>
+template <class V, class T, class E>
 [[gnu::always_inline]] inline void add_gradients(const GroupNormalisation& how, const SomeGroups<T>& these, Index begin, Index end,
-                                                 Matrix<const T> x, Matrix<const T> gradient_y, T* gradient_weight, T* gradient_bias) {
+                                                 Matrix<const E> x, Matrix<const E> gradient_y, T* gradient_weight, T* gradient_bias) {
   const Index channels = how.channels_of_group(), positions = how.positions(x.cols), first = these.first_group * channels;
   if (positions > 1) {
     for (Index channel = begin; channel < end; ++channel) {
@@ -203,7 +216,7 @@ template <class V, class T>
       for (Index row = 0; row < these.rows; ++row) {
         const auto of = these.statistics[row * these.groups + channel / channels];
         const Index at_row = (these.first_row + row) * x.cols + (first + channel) * positions;
-        const T *const in = x.data + at_row, *const gradient = gradient_y.data + at_row;
+        const E *const in = x.data + at_row, *const gradient = gradient_y.data + at_row;
         total += sums<V>(positions, [=](const auto& at) {
           const auto g = at(gradient);
           return Two{g * of.normalised(at(in)), g};
@@ -237,26 +250,27 @@ template <class V, class T>
 
 template <class T>
 void normalise_backward_weight(const Cpu& cpu, const GroupNormalisation& how, Matrix<const T> x, Matrix<const T> gradient_y,
-                               T* gradient_weight, T* gradient_bias, bool accumulate) {
+                               Accumulated<T>* gradient_weight, Accumulated<T>* gradient_bias, bool accumulate) {
+  using Sum = Accumulated<T>;
   if (!accumulate) {
-    std::fill_n(gradient_weight, how.channels, T{});
-    if (gradient_bias != nullptr) std::fill_n(gradient_bias, how.channels, T{});
+    std::fill_n(gradient_weight, how.channels, Sum{});
+    if (gradient_bias != nullptr) std::fill_n(gradient_bias, how.channels, Sum{});
   }
   // Threads take groups to compute statistics, and then channels to add up rows in order. So no sum depends on the number of threads.
   constexpr Index most = 256;
-  std::array<detail::Statistics<T>, as_size(most)> statistics;
+  std::array<detail::Statistics<Sum>, as_size(most)> statistics;
   const Index count = how.values_of_group(x.cols), channels = how.channels_of_group(), together = std::min(how.groups, most);
   constexpr Index least_columns = 128;  // with fewer columns, threads would share cache lines
   const bool are_columns = how.positions(x.cols) == 1;
   for (Index first_row = 0; first_row < x.rows; first_row += most / together) {
     for (Index first_group = 0; first_group < how.groups; first_group += together) {
-      const detail::SomeGroups<T> these{first_row, std::min(most / together, x.rows - first_row), first_group,
-                                        std::min(together, how.groups - first_group), statistics.data()};
+      const detail::SomeGroups<Sum> these{first_row, std::min(most / together, x.rows - first_row), first_group,
+                                          std::min(together, how.groups - first_group), statistics.data()};
       in_parts(cpu, these.rows * these.groups, detail::least_groups(count), [&](Index begin, Index end) {
         with_simd(cpu.simd(), [=, all = statistics.data()]<Simd S>() {
           for (Index each = begin; each < end; ++each) {
             const Index group = (first_row + each / these.groups) * how.groups + first_group + each % these.groups;
-            all[each] = detail::statistics<Lanes<T, S>>(x.data + group * count, count, how.centred, how.eps);
+            all[each] = detail::statistics<Lanes<Sum, S>>(x.data + group * count, count, how.centred, how.eps);
           }
         });
       });
@@ -264,7 +278,7 @@ void normalise_backward_weight(const Cpu& cpu, const GroupNormalisation& how, Ma
       in_parts(cpu, these.groups * channels, std::max(are_columns ? least_columns : 1, least_costly_part / of_channel + 1),
                [&](Index begin, Index end) {
                  with_simd(cpu.simd(), [=]<Simd S>() {
-                   detail::add_gradients<Lanes<T, S>>(how, these, begin, end, x, gradient_y, gradient_weight, gradient_bias);
+                   detail::add_gradients<Lanes<Sum, S>>(how, these, begin, end, x, gradient_y, gradient_weight, gradient_bias);
                  });
                });
     }

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <pdp/core/attention.hpp>
+#include <pdp/core/convolution.hpp>
+#include <pdp/core/dtype.hpp>
+#include <pdp/core/label.hpp>
+#include <pdp/core/matrix.hpp>
+#include <pdp/core/pooling.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/cpu/elementwise_loss.hpp>
+#include <pdp/cpu/float_rows.hpp>
+#include <pdp/cpu/tag.hpp>
+
+/// Operations on bfloat16, which the templates of the same names do not compute. The comments of the templates say what each computes. An
+/// operation widens some rows to floats, computes in float, and rounds each result once. Products go through oneDNN without widening if
+/// that is faster (see onednn::prefers_bfloat16()).
+namespace pdp::cpu {
+
+void gemm(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate);
+void gemm_nt(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate);
+void gemm_tn(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<float> c, bool accumulate);
+
+void add_row(const Cpu& cpu, const BFloat16* row, Matrix<BFloat16> rows);
+void sum_rows(const Cpu& cpu, Matrix<const BFloat16> rows, float* sums, bool accumulate);
+void fill_uniform(const Cpu& cpu, random::Key key, double bound, const random::Elements& elements, std::span<BFloat16> values);
+
+void softmax(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<BFloat16> y);
+void softmax_backward(const Cpu& cpu, Matrix<const BFloat16> y, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x);
+
+void attend(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<BFloat16> y, BFloat16* sums);
+void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
+                     Matrix<const BFloat16> gradient_y, const BFloat16* sums, Matrix<BFloat16> gradient_x);
+void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<BFloat16> x);
+
+void convolve(const Cpu& cpu, const Convolution& how, Matrix<const BFloat16> x, const BFloat16* weight, const BFloat16* bias,
+              Matrix<BFloat16> y);
+void convolve_backward_input(const Cpu& cpu, const Convolution& how, const BFloat16* weight, Matrix<const BFloat16> gradient_y,
+                             Matrix<BFloat16> gradient_x);
+void convolve_backward_weight(const Cpu& cpu, const Convolution& how, Matrix<const BFloat16> x, Matrix<const BFloat16> gradient_y,
+                              float* gradient_weight, float* gradient_bias, bool accumulate);
+
+void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y);
+void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
+                       Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x);
+void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y);
+void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y);
+void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x);
+void average_pool_backward(const Cpu& cpu, const AdaptivePooling& how, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x);
+
+void softmax_cross_entropy(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes, const double* row_scale,
+                           Matrix<BFloat16> gradient, LossSums* sums, Index ignored = no_class, double smoothing = 0,
+                           const ClassWeights& weights = {});
+void softmax_part(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes, Index first, Index columns,
+                  Matrix<float> part, Index ignored = no_class, double smoothing = 0, const ClassWeights& weights = {});
+void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes, Index first,
+                                    Matrix<const float> parts, const double* row_scale, Matrix<BFloat16> gradient, LossSums* sums,
+                                    Index ignored = no_class, double smoothing = 0, Index columns = 1, const ClassWeights& weights = {});
+void squared_error(const Cpu& cpu, Matrix<const BFloat16> output, Matrix<const float> target, const double* row_scale,
+                   Matrix<BFloat16> gradient, LossSums* sums, bool ignores_nan = false);
+
+template <class Function>
+void elementwise_loss(const Cpu& cpu, const Function& function, Matrix<const BFloat16> output, Matrix<const float> target,
+                      const double* row_scale, Matrix<BFloat16> gradient, LossSums* sums, bool ignores_nan = false) {
+  detail::FloatRows rows{cpu, output.rows, 2 * output.cols};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<float> slope = block.room_for(gradient);
+    elementwise_loss(cpu, function, block.widen(output), block.rows_of(target), row_scale, slope, sums, ignores_nan);
+    block.narrow(slope, gradient);
+  });
+}
+
+}  // namespace pdp::cpu
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/cpu/source/bfloat16.hpp>
+#endif

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <algorithm>
+
+#include <pdp/core/buffer.hpp>
+#include <pdp/core/dtype.hpp>
+#include <pdp/core/matrix.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/cpu/tag.hpp>
+
+namespace pdp::cpu::detail {
+
+/// Returns memory for `count` floats, which is valid until the thread calls this again. The thread keeps it, so that a step allocates
+/// nothing after the first.
+float* floats_of_thread(const Cpu& cpu, Index count);
+
+/// Computes to = from for `count` numbers, rounded if `to` has 16 bits.
+void convert_some(const Cpu& cpu, const BFloat16* from, Index count, float* to);
+void convert_some(const Cpu& cpu, const float* from, Index count, BFloat16* to);
+
+/// Some rows of matrices of 16-bit numbers, with memory for them as floats.
+class FloatBlock {
+ public:
+  FloatBlock(const Cpu& cpu, Index first, Index count, float* memory) : cpu_{&cpu}, first_{first}, count_{count}, memory_{memory} {}
+
+  [[nodiscard]] Index first() const { return first_; }
+  [[nodiscard]] Index count() const { return count_; }
+  /// Returns these rows of a matrix.
+  template <class T>
+  [[nodiscard]] Matrix<T> rows_of(Matrix<T> all) const {
+    return {all.data + first_ * all.cols, count_, all.cols};
+  }
+  /// Returns memory for these rows as floats; empty if the matrix is.
+  [[nodiscard]] Matrix<float> room_for(Matrix<const BFloat16> all) {
+    if (all.data == nullptr) return {};
+    float* const at = memory_;
+    memory_ += count_ * all.cols;
+    return {at, count_, all.cols};
+  }
+  /// Returns these rows as floats.
+  [[nodiscard]] Matrix<const float> widen(Matrix<const BFloat16> all) { return copy_of(all); }
+  /// Returns the same, for an operation that changes them.
+  [[nodiscard]] Matrix<float> copy_of(Matrix<const BFloat16> all) {
+    const Matrix<float> floats = room_for(all);
+    convert_some(*cpu_, rows_of(all).data, floats.size(), floats.data);
+    return floats;
+  }
+  /// Rounds floats into these rows of a matrix. Does nothing if the matrix is empty.
+  void narrow(Matrix<const float> floats, Matrix<BFloat16> all) const {
+    if (all.data != nullptr) convert_some(*cpu_, floats.data, floats.size(), rows_of(all).data);
+  }
+
+ private:
+  const Cpu* cpu_;
+  Index first_, count_;
+  float* memory_;
+};
+
+/// The floats of an operation on 16-bit numbers: whole arrays, such as weights, and some rows at a time of its matrices.
+class FloatRows {
+ public:
+  /// `floats_of_row`: those of one row in all matrices. `floats_of_arrays`: those of all arrays.
+  FloatRows(const Cpu& cpu, Index rows, Index floats_of_row, Index floats_of_arrays = 0)
+      : cpu_{&cpu},
+        rows_{rows},
+        at_once_{std::clamp<Index>(cpu.threads * floats_of_block / std::max<Index>(floats_of_row, 1), 1, std::max<Index>(rows, 1))},
+        memory_{floats_of_thread(cpu, floats_of_arrays + at_once_ * floats_of_row)} {}
+
+  /// Returns the array as floats; null if it is null.
+  [[nodiscard]] const float* widen(const BFloat16* array, Index count) {
+    if (array == nullptr) return nullptr;
+    float* const floats = memory_;
+    memory_ += count;
+    convert_some(*cpu_, array, count, floats);
+    return floats;
+  }
+  [[nodiscard]] Matrix<const float> widen(Matrix<const BFloat16> array) {
+    return {widen(array.data, array.size()), array.rows, array.cols};
+  }
+
+  /// Calls visit(block) for blocks that together have all rows, in order; once, with no rows, if there are none. Call this last.
+  template <class Visit>
+  void for_each_block(const Visit& visit) const {
+    Index first = 0;
+    do {
+      FloatBlock block{*cpu_, first, std::min(at_once_, rows_ - first), memory_};
+      visit(block);
+      first += at_once_;
+    } while (first < rows_);
+  }
+
+ private:
+  static constexpr Index floats_of_block = 64 * 1024;  // so that a core's second-level cache has room for a block
+
+  const Cpu* cpu_;
+  Index rows_, at_once_;
+  float* memory_;
+};
+
+}  // namespace pdp::cpu::detail

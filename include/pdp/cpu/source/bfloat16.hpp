@@ -1,0 +1,280 @@
+#pragma once
+
+/// Definitions for pdp/cpu/bfloat16.hpp and pdp/cpu/float_rows.hpp; see pdp/core/separate_compilation.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <pdp/core/attention.hpp>
+#include <pdp/core/buffer.hpp>
+#include <pdp/core/cast.hpp>
+#include <pdp/core/convolution.hpp>
+#include <pdp/core/label.hpp>
+#include <pdp/core/matrix.hpp>
+#include <pdp/core/pooling.hpp>
+#include <pdp/core/random.hpp>
+#include <pdp/core/separate_compilation.hpp>
+#include <pdp/core/step_state.hpp>
+#include <pdp/cpu/attend.hpp>
+#include <pdp/cpu/bfloat16.hpp>
+#include <pdp/cpu/convert.hpp>
+#include <pdp/cpu/convolve.hpp>
+#include <pdp/cpu/float_rows.hpp>
+#include <pdp/cpu/gemm.hpp>
+#include <pdp/cpu/loss.hpp>
+#include <pdp/cpu/memory.hpp>
+#include <pdp/cpu/onednn/product.hpp>
+#include <pdp/cpu/pool.hpp>
+#include <pdp/cpu/rows.hpp>
+#include <pdp/cpu/softmax.hpp>
+#include <pdp/cpu/tag.hpp>
+
+namespace pdp::cpu {
+
+namespace detail {
+
+PDP_INLINE float* floats_of_thread(const Cpu& cpu, Index count) {
+  thread_local Buffer<float> memory;  // thread_local, since a call has no state to keep it in
+  if (count > memory.size()) memory = allocate<float>(cpu, count);
+  return memory.data();
+}
+
+PDP_INLINE void convert_some(const Cpu& cpu, const BFloat16* from, Index count, float* to) {
+  convert(cpu, Matrix<const BFloat16>{from, 1, count}, Matrix<float>{to, 1, count});
+}
+PDP_INLINE void convert_some(const Cpu& cpu, const float* from, Index count, BFloat16* to) {
+  convert(cpu, Matrix<const float>{from, 1, count}, Matrix<BFloat16>{to, 1, count});
+}
+
+/// Computes y from x row by row, by compute(x, y) on floats.
+template <class Compute>
+void map_rows(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<BFloat16> y, const Compute& compute) {
+  FloatRows rows{cpu, x.rows, x.cols + y.cols};
+  rows.for_each_block([&](FloatBlock& block) {
+    const Matrix<const float> in = block.widen(x);
+    const Matrix<float> out = block.room_for(y);
+    compute(in, out);
+    block.narrow(out, y);
+  });
+}
+/// Computes z from x and y.
+template <class Compute>
+void map_rows(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<const BFloat16> y, Matrix<BFloat16> z, const Compute& compute) {
+  FloatRows rows{cpu, x.rows, x.cols + y.cols + z.cols};
+  rows.for_each_block([&](FloatBlock& block) {
+    const Matrix<const float> first = block.widen(x), second = block.widen(y);
+    const Matrix<float> out = block.room_for(z);
+    compute(first, second, out);
+    block.narrow(out, z);
+  });
+}
+
+/// Computes c (+)= a b by multiply(a, b, c) on floats.
+template <class Multiply>
+void multiply_widened(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate,
+                      const Multiply& multiply) {
+  FloatRows rows{cpu, a.rows, a.cols + c.cols, b.size()};
+  const Matrix<const float> right = rows.widen(b);
+  rows.for_each_block([&](FloatBlock& block) {
+    const Matrix<const float> left = block.widen(a);
+    const Matrix<float> out = accumulate ? block.copy_of(c) : block.room_for(c);
+    multiply(left, right, out);
+    block.narrow(out, c);
+  });
+}
+
+/// Returns whether oneDNN has computed c (+)= left right from 16-bit numbers.
+template <class Out>
+bool multiply_by_onednn(const Cpu& cpu, const onednn::OperandOf<BFloat16>& left, const onednn::OperandOf<BFloat16>& right, Matrix<Out> c,
+                        Index depth, bool accumulate) {
+  if (!has_onednn(cpu) || !onednn::prefers_bfloat16() || c.size() == 0 || depth == 0) return false;
+  return onednn::product_of_bfloat16(left, right, c, depth, accumulate, cpu.threads);
+}
+
+}  // namespace detail
+
+PDP_INLINE void gemm(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate) {
+  if (detail::multiply_by_onednn(cpu, {a.data, a.cols, false}, {b.data, b.cols, false}, c, a.cols, accumulate)) return;
+  detail::multiply_widened(cpu, a, b, c, accumulate, [&](auto left, auto right, auto out) { gemm(cpu, left, right, out, accumulate); });
+}
+PDP_INLINE void gemm_nt(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate) {
+  if (detail::multiply_by_onednn(cpu, {a.data, a.cols, false}, {b.data, b.cols, true}, c, a.cols, accumulate)) return;
+  detail::multiply_widened(cpu, a, b, c, accumulate, [&](auto left, auto right, auto out) { gemm_nt(cpu, left, right, out, accumulate); });
+}
+PDP_INLINE void gemm_tn(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<float> c, bool accumulate) {
+  if (detail::multiply_by_onednn(cpu, {a.data, a.cols, true}, {b.data, b.cols, false}, c, a.rows, accumulate)) return;
+  detail::FloatRows rows{cpu, a.rows, a.cols + b.cols};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> left = block.widen(a), right = block.widen(b);
+    gemm_tn(cpu, left, right, c, accumulate || block.first() > 0);
+  });
+}
+
+PDP_INLINE void add_row(const Cpu& cpu, const BFloat16* row, Matrix<BFloat16> rows) {
+  detail::FloatRows floats{cpu, rows.rows, rows.cols, rows.cols};
+  const float* const added = floats.widen(row, rows.cols);
+  floats.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<float> some = block.copy_of(rows);
+    add_row(cpu, added, some);
+    block.narrow(some, rows);
+  });
+}
+PDP_INLINE void sum_rows(const Cpu& cpu, Matrix<const BFloat16> rows, float* sums, bool accumulate) {
+  detail::FloatRows floats{cpu, rows.rows, rows.cols};
+  floats.for_each_block([&](detail::FloatBlock& block) { sum_rows(cpu, block.widen(rows), sums, accumulate || block.first() > 0); });
+}
+PDP_INLINE void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<BFloat16> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = BFloat16{random::uniform_between<float>(key, bound, elements[as_index(i)])};
+}
+
+PDP_INLINE void softmax(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<BFloat16> y) {
+  detail::map_rows(cpu, x, y, [&](auto in, auto out) { softmax(cpu, in, out); });
+}
+PDP_INLINE void softmax_backward(const Cpu& cpu, Matrix<const BFloat16> y, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x) {
+  detail::map_rows(cpu, y, gradient_y, gradient_x, [&](auto out, auto of_out, auto of_in) { softmax_backward(cpu, out, of_out, of_in); });
+}
+
+// Each sum is stored as two numbers: the nearest one of 16 bits, and what it lacks.
+PDP_INLINE void attend(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<BFloat16> y, BFloat16* sums) {
+  const Matrix<BFloat16> all{sums, x.rows, how.positions * how.heads * attention_sums};
+  detail::FloatRows rows{cpu, x.rows, x.cols + y.cols + all.cols};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> in = block.widen(x);
+    const Matrix<float> out = block.room_for(y), own = block.room_for(all);
+    attend(cpu, how, in, out, own.data);
+    block.narrow(out, y);
+    const Matrix<BFloat16> stored = block.rows_of(all);
+    for (Index i = 0; i < own.size(); i += attention_sums) {
+      stored.data[i] = BFloat16{own.data[i]};
+      stored.data[i + 1] = BFloat16{own.data[i] - stored.data[i]};
+    }
+  });
+}
+PDP_INLINE void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
+                                Matrix<const BFloat16> gradient_y, const BFloat16* sums, Matrix<BFloat16> gradient_x) {
+  const Matrix<const BFloat16> all{sums, x.rows, how.positions * how.heads * attention_sums};
+  detail::FloatRows rows{cpu, x.rows, 2 * (x.cols + y.cols) + all.cols};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> in = block.widen(x), out = block.widen(y), of_out = block.widen(gradient_y);
+    const Matrix<float> of_in = block.room_for(gradient_x);
+    attend_backward(cpu, how, in, out, of_out, block.widen(all).data, of_in);
+    block.narrow(of_in, gradient_x);
+  });
+}
+PDP_INLINE void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<BFloat16> x) {
+  detail::FloatRows rows{cpu, x.rows, x.cols};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<float> some = block.copy_of(x);
+    rotate(cpu, how, rotation, some);
+    block.narrow(some, x);
+  });
+}
+
+PDP_INLINE void convolve(const Cpu& cpu, const Convolution& how, Matrix<const BFloat16> x, const BFloat16* weight, const BFloat16* bias,
+                         Matrix<BFloat16> y) {
+  const Index weights = how.filters * how.depth();
+  detail::FloatRows rows{cpu, x.rows, x.cols + y.cols, weights + how.filters};
+  const float *const factors = rows.widen(weight, weights), *const terms = rows.widen(bias, how.filters);
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> in = block.widen(x);
+    const Matrix<float> out = block.room_for(y);
+    convolve(cpu, how, in, factors, terms, out);
+    block.narrow(out, y);
+  });
+}
+PDP_INLINE void convolve_backward_input(const Cpu& cpu, const Convolution& how, const BFloat16* weight, Matrix<const BFloat16> gradient_y,
+                                        Matrix<BFloat16> gradient_x) {
+  const Index weights = how.filters * how.depth();
+  detail::FloatRows rows{cpu, gradient_x.rows, gradient_x.cols + gradient_y.cols, weights};
+  const float* const factors = rows.widen(weight, weights);
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> of_out = block.widen(gradient_y);
+    const Matrix<float> of_in = block.room_for(gradient_x);
+    convolve_backward_input(cpu, how, factors, of_out, of_in);
+    block.narrow(of_in, gradient_x);
+  });
+}
+PDP_INLINE void convolve_backward_weight(const Cpu& cpu, const Convolution& how, Matrix<const BFloat16> x,
+                                         Matrix<const BFloat16> gradient_y, float* gradient_weight, float* gradient_bias, bool accumulate) {
+  detail::FloatRows rows{cpu, x.rows, x.cols + gradient_y.cols};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> in = block.widen(x), of_out = block.widen(gradient_y);
+    convolve_backward_weight(cpu, how, in, of_out, gradient_weight, gradient_bias, accumulate || block.first() > 0);
+  });
+}
+
+PDP_INLINE void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y) {
+  detail::map_rows(cpu, x, y, [&](auto in, auto out) { max_pool(cpu, how, in, out); });
+}
+PDP_INLINE void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
+                                  Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x) {
+  detail::FloatRows rows{cpu, x.rows, 2 * (x.cols + y.cols)};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> in = block.widen(x), out = block.widen(y), of_out = block.widen(gradient_y);
+    const Matrix<float> of_in = block.room_for(gradient_x);
+    max_pool_backward(cpu, how, in, out, of_out, of_in);
+    block.narrow(of_in, gradient_x);
+  });
+}
+PDP_INLINE void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y) {
+  detail::map_rows(cpu, x, y, [&](auto in, auto out) { average_pool(cpu, how, in, out); });
+}
+PDP_INLINE void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y) {
+  detail::map_rows(cpu, x, y, [&](auto in, auto out) { average_pool(cpu, how, in, out); });
+}
+PDP_INLINE void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x) {
+  detail::map_rows(cpu, gradient_y, gradient_x, [&](auto of_out, auto of_in) { average_pool_backward(cpu, how, of_out, of_in); });
+}
+PDP_INLINE void average_pool_backward(const Cpu& cpu, const AdaptivePooling& how, Matrix<const BFloat16> gradient_y,
+                                      Matrix<BFloat16> gradient_x) {
+  detail::map_rows(cpu, gradient_y, gradient_x, [&](auto of_out, auto of_in) { average_pool_backward(cpu, how, of_out, of_in); });
+}
+
+PDP_INLINE void softmax_cross_entropy(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes,
+                                      const double* row_scale, Matrix<BFloat16> gradient, LossSums* sums, Index ignored, double smoothing,
+                                      const ClassWeights& weights) {
+  check_labels(classes.first(as_size(logits.rows)), logits.cols, ignored);  // whose error counts all rows
+  detail::FloatRows rows{cpu, logits.rows, 2 * logits.cols};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> some = block.widen(logits);
+    const Matrix<float> slope = block.room_for(gradient);
+    softmax_cross_entropy(cpu, some, classes.subspan(as_size(block.first())), row_scale, slope, sums, ignored, smoothing, weights);
+    block.narrow(slope, gradient);
+  });
+}
+PDP_INLINE void softmax_part(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes, Index first,
+                             Index columns, Matrix<float> part, Index ignored, double smoothing, const ClassWeights& weights) {
+  check_labels(classes.first(as_size(logits.rows)), columns, ignored);
+  detail::FloatRows rows{cpu, logits.rows, logits.cols};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    softmax_part(cpu, block.widen(logits), classes.subspan(as_size(block.first())), first, columns, block.rows_of(part), ignored, smoothing,
+                 weights);
+  });
+}
+// The numbers of a row lie in several rows of `parts`, so all rows are one block.
+PDP_INLINE void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes,
+                                               Index first, Matrix<const float> parts, const double* row_scale, Matrix<BFloat16> gradient,
+                                               LossSums* sums, Index ignored, double smoothing, Index columns,
+                                               const ClassWeights& weights) {
+  const auto one_row = [](auto matrix) { return decltype(matrix){matrix.data, 1, matrix.size()}; };
+  detail::FloatRows rows{cpu, 1, 2 * logits.size()};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> some{block.widen(one_row(logits)).data, logits.rows, logits.cols};
+    const Matrix<float> slope{block.room_for(one_row(gradient)).data, gradient.rows, gradient.cols};
+    softmax_cross_entropy_of_parts(cpu, some, classes, first, parts, row_scale, slope, sums, ignored, smoothing, columns, weights);
+    block.narrow(slope, one_row(gradient));
+  });
+}
+PDP_INLINE void squared_error(const Cpu& cpu, Matrix<const BFloat16> output, Matrix<const float> target, const double* row_scale,
+                              Matrix<BFloat16> gradient, LossSums* sums, bool ignores_nan) {
+  detail::FloatRows rows{cpu, output.rows, 2 * output.cols};
+  rows.for_each_block([&](detail::FloatBlock& block) {
+    const Matrix<const float> some = block.widen(output);
+    const Matrix<float> slope = block.room_for(gradient);
+    squared_error(cpu, some, block.rows_of(target), row_scale, slope, sums, ignores_nan);
+    block.narrow(slope, gradient);
+  });
+}
+
+}  // namespace pdp::cpu
