@@ -6,6 +6,9 @@
 //   ping_pong  ns of a round trip: one core sets a flag and waits for the answer of the next core; -1 if there is only one core
 //   fma        GFLOP/s of one core: fused multiply-adds of floats in registers, for each size of vector registers
 //   product    GFLOP/s of one core in each matrix product of the configurations, also as a fraction of the best fma
+//   bfloat16   GFLOP/s of one core in wide's products of bfloat16, as pdp computes them, and by oneDNN's kernels for 16 bits (0 if there
+//   are
+//              none)
 //   memory     GB/s of one core: copying 256 MiB, and adding one array to another (bytes read and written)
 
 #include <algorithm>
@@ -17,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include <pdp/cpu/onednn/product.hpp>
 #include <pdp/launch/start/number.hpp>
 #include <pdp/pdp.hpp>
 
@@ -90,6 +94,37 @@ double product_rate(const Product& product, double seconds) {
     if (is("weight")) gemm_tn(cpu, read(in_values), read(out_values), weight, false);
   });
   return 2 * static_cast<double>(rows * in * out) / us / 1e3;
+}
+
+/// The GFLOP/s of a product of bfloat16.
+struct Bfloat16Rates {
+  double by_pdp, by_onednn;
+};
+Bfloat16Rates bfloat16_rates(const Product& product, double seconds) {
+  using pdp::BFloat16;
+  const Index rows = product.rows, in = product.in, out = product.out;
+  pdp::Buffer<BFloat16> x{rows * in}, y{rows * out}, w{in * out};
+  pdp::Buffer<float> gradient{in * out};
+  for (auto* each : {&x, &y, &w}) fill_uniform(Cpu{}, pdp::random::make_key(1), 1, pdp::random::Elements{}, each->span());
+  const Matrix<BFloat16> in_values{x.data(), rows, in}, out_values{y.data(), rows, out}, weight{w.data(), in, out};
+  const Matrix<float> of_weight{gradient.data(), in, out};
+  const auto read = [](const Matrix<BFloat16>& matrix) { return Matrix<const BFloat16>{matrix.data, matrix.rows, matrix.cols}; };
+  const auto is = [&](std::string_view form) { return form == product.form; };
+  const auto rate = [&](const auto& work) { return 2 * static_cast<double>(rows * in * out) / least_us(seconds / 2, work) / 1e3; };
+  const double by_pdp = rate([&] {
+    if (is("output")) gemm(Cpu{}, read(in_values), read(weight), out_values, false);
+    if (is("input")) gemm_nt(Cpu{}, read(out_values), read(weight), in_values, false);
+    if (is("weight")) gemm_tn(Cpu{}, read(in_values), read(out_values), of_weight, false);
+  });
+  if (!has_onednn(Cpu{})) return {by_pdp, 0};
+  bool found = true;
+  const double by_onednn = rate([&] {
+    using pdp::cpu::onednn::product_of_bfloat16;
+    if (is("output")) found = product_of_bfloat16({x.data(), in, false}, {w.data(), out, false}, out_values, in, false, 1);
+    if (is("input")) found = product_of_bfloat16({y.data(), out, false}, {w.data(), out, true}, in_values, out, false, 1);
+    if (is("weight")) found = product_of_bfloat16({x.data(), in, true}, {y.data(), out, false}, of_weight, rows, false, 1);
+  });
+  return {by_pdp, found ? by_onednn : 0};
 }
 
 /// Returns the GB/s, read and written, of a copy of 256 MiB, or of the sum of two arrays of 256 MiB if `adds`.
@@ -172,6 +207,14 @@ int measure(double seconds) {
         "{\"limit\": \"product\", \"by\": \"%s\", \"config\": \"%s\", \"of\": \"%s\", \"rows\": %td, \"in\": %td, \"out\": %td, "
         "\"gflops\": %.1f, \"of_fma\": %.3f}\n",
         products_name(Cpu{}).c_str(), product.config, product.form, product.rows, product.in, product.out, rate, rate / peak);
+  }
+  for (const Product& product : products) {
+    if (std::string_view{product.config} != "wide") continue;
+    const Bfloat16Rates rates = bfloat16_rates(product, each(products.size()));
+    std::printf(
+        "{\"limit\": \"bfloat16\", \"config\": \"%s\", \"of\": \"%s\", \"rows\": %td, \"in\": %td, \"out\": %td, "
+        "\"gflops\": %.1f, \"onednn_gflops\": %.1f}\n",
+        product.config, product.form, product.rows, product.in, product.out, rates.by_pdp, rates.by_onednn);
   }
   std::printf("{\"limit\": \"memory\", \"what\": \"copy\", \"gbps\": %.1f}\n", copy_rate(each(2), false));
   std::printf("{\"limit\": \"memory\", \"what\": \"add\", \"gbps\": %.1f}\n", copy_rate(each(2), true));
