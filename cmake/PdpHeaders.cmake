@@ -178,6 +178,7 @@ set(pdp_headers
     pdp/cpu/attend.hpp
     pdp/cpu/batch_normalise.hpp
     pdp/cpu/bfloat16.hpp
+    pdp/cpu/bfloat16_products.hpp
     pdp/cpu/cgroup.hpp
     pdp/cpu/convert.hpp
     pdp/cpu/convolve.hpp
@@ -210,6 +211,7 @@ set(pdp_headers
     pdp/cpu/source/attend.hpp
     pdp/cpu/source/batch_normalise.hpp
     pdp/cpu/source/bfloat16.hpp
+    pdp/cpu/source/bfloat16_products.hpp
     pdp/cpu/source/cgroup.hpp
     pdp/cpu/source/convert.hpp
     pdp/cpu/source/convolve.hpp

@@ -9,6 +9,7 @@
 #include <pdp/cpu/source/attend.hpp>
 #include <pdp/cpu/source/batch_normalise.hpp>
 #include <pdp/cpu/source/bfloat16.hpp>
+#include <pdp/cpu/source/bfloat16_products.hpp>
 #include <pdp/cpu/source/cgroup.hpp>
 #include <pdp/cpu/source/convert.hpp>
 #include <pdp/cpu/source/convolve.hpp>

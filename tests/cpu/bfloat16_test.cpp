@@ -173,7 +173,7 @@ TEST_CASE("Products in bfloat16 are those in float, rounded once, and products o
     Index m, n, k;
   };
   for (const auto products : {pdp::cpu::Products::best, pdp::cpu::Products::eigen})
-    for (const auto& [m, n, k] : {Product{1, 1, 1}, {5, 3, 7}, {64, 10, 33}, {3, 5, 0}, {0, 4, 4}, {1500, 20, 60}})
+    for (const auto& [m, n, k] : {Product{1, 1, 1}, {5, 3, 7}, {64, 10, 33}, {3, 5, 0}, {0, 4, 4}, {1500, 20, 60}, Product{9, 300, 700}})
       for (const bool accumulate : {false, true}) {
         CAPTURE(m, n, k, accumulate);
         const Cpu cpu{.products = products};

@@ -17,13 +17,8 @@
 #include <pdp/cpu/tag.hpp>
 
 /// Operations on bfloat16, which the templates of the same names do not compute. The comments of the templates say what each computes. An
-/// operation widens some rows to floats, computes in float, and rounds each result once. Products go through oneDNN without widening if
-/// that is faster (see onednn::prefers_bfloat16()).
+/// operation widens some rows to floats, computes in float, and rounds each result once.
 namespace pdp::cpu {
-
-void gemm(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate);
-void gemm_nt(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate);
-void gemm_tn(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<float> c, bool accumulate);
 
 void add_row(const Cpu& cpu, const BFloat16* row, Matrix<BFloat16> rows);
 void sum_rows(const Cpu& cpu, Matrix<const BFloat16> rows, float* sums, bool accumulate);

@@ -8,6 +8,7 @@
 #include <pdp/cpu/attend.hpp>
 #include <pdp/cpu/batch_normalise.hpp>
 #include <pdp/cpu/bfloat16.hpp>
+#include <pdp/cpu/bfloat16_products.hpp>
 #include <pdp/cpu/convert.hpp>
 #include <pdp/cpu/convolve.hpp>
 #include <pdp/cpu/drop.hpp>

@@ -30,13 +30,14 @@ class FloatBlock {
   [[nodiscard]] Matrix<T> rows_of(Matrix<T> all) const {
     return {all.data + first_ * all.cols, count_, all.cols};
   }
-  /// Returns memory for these rows as floats; empty if the matrix is.
-  [[nodiscard]] Matrix<float> room_for(Matrix<const BFloat16> all) {
-    if (all.data == nullptr) return {};
+  /// Returns memory for `cols` floats of each of these rows.
+  [[nodiscard]] Matrix<float> room(Index cols) {
     float* const at = memory_;
-    memory_ += count_ * all.cols;
-    return {at, count_, all.cols};
+    memory_ += count_ * cols;
+    return {at, count_, cols};
   }
+  /// Returns memory for these rows as floats; empty if the matrix is.
+  [[nodiscard]] Matrix<float> room_for(Matrix<const BFloat16> all) { return all.data == nullptr ? Matrix<float>{} : room(all.cols); }
   /// Returns these rows as floats.
   [[nodiscard]] Matrix<const float> widen(Matrix<const BFloat16> all) { return copy_of(all); }
   /// Returns the same, for an operation that changes them.
@@ -59,23 +60,28 @@ class FloatBlock {
 /// The floats of an operation on 16-bit numbers: whole arrays, such as weights, and some rows at a time of its matrices.
 class FloatRows {
  public:
-  /// `floats_of_row`: those of one row in all matrices. `floats_of_arrays`: those of all arrays.
-  FloatRows(const Cpu& cpu, Index rows, Index floats_of_row, Index floats_of_arrays = 0)
+  static constexpr Index floats_of_block = 64 * 1024;  // so that a core's second-level cache has room for a block
+
+  /// `floats_of_row`: those of one row in all matrices. `floats_of_arrays`: those of all arrays. `least`: rows of a block, unless there are
+  /// fewer.
+  FloatRows(const Cpu& cpu, Index rows, Index floats_of_row, Index floats_of_arrays = 0, Index least = 1)
       : cpu_{&cpu},
         rows_{rows},
-        at_once_{std::clamp<Index>(cpu.threads * floats_of_block / std::max<Index>(floats_of_row, 1), 1, std::max<Index>(rows, 1))},
+        at_once_{std::min(std::max(cpu.threads * floats_of_block / std::max<Index>(floats_of_row, 1), least), std::max<Index>(rows, 1))},
         memory_{floats_of_thread(cpu, floats_of_arrays + at_once_ * floats_of_row)} {}
 
+  /// Returns memory for an array.
+  [[nodiscard]] float* room(Index count) {
+    float* const floats = memory_;
+    memory_ += count;
+    return floats;
+  }
   /// Returns the array as floats; null if it is null.
   [[nodiscard]] const float* widen(const BFloat16* array, Index count) {
     if (array == nullptr) return nullptr;
-    float* const floats = memory_;
-    memory_ += count;
+    float* const floats = room(count);
     convert_some(*cpu_, array, count, floats);
     return floats;
-  }
-  [[nodiscard]] Matrix<const float> widen(Matrix<const BFloat16> array) {
-    return {widen(array.data, array.size()), array.rows, array.cols};
   }
 
   /// Calls visit(block) for blocks that together have all rows, in order; once, with no rows, if there are none. Call this last.
@@ -90,8 +96,6 @@ class FloatRows {
   }
 
  private:
-  static constexpr Index floats_of_block = 64 * 1024;  // so that a core's second-level cache has room for a block
-
   const Cpu* cpu_;
   Index rows_, at_once_;
   float* memory_;

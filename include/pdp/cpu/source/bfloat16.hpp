@@ -21,10 +21,8 @@
 #include <pdp/cpu/convert.hpp>
 #include <pdp/cpu/convolve.hpp>
 #include <pdp/cpu/float_rows.hpp>
-#include <pdp/cpu/gemm.hpp>
 #include <pdp/cpu/loss.hpp>
 #include <pdp/cpu/memory.hpp>
-#include <pdp/cpu/onednn/product.hpp>
 #include <pdp/cpu/pool.hpp>
 #include <pdp/cpu/rows.hpp>
 #include <pdp/cpu/softmax.hpp>
@@ -70,46 +68,7 @@ void map_rows(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<const BFloat16> y
   });
 }
 
-/// Computes c (+)= a b by multiply(a, b, c) on floats.
-template <class Multiply>
-void multiply_widened(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate,
-                      const Multiply& multiply) {
-  FloatRows rows{cpu, a.rows, a.cols + c.cols, b.size()};
-  const Matrix<const float> right = rows.widen(b);
-  rows.for_each_block([&](FloatBlock& block) {
-    const Matrix<const float> left = block.widen(a);
-    const Matrix<float> out = accumulate ? block.copy_of(c) : block.room_for(c);
-    multiply(left, right, out);
-    block.narrow(out, c);
-  });
-}
-
-/// Returns whether oneDNN has computed c (+)= left right from 16-bit numbers.
-template <class Out>
-bool multiply_by_onednn(const Cpu& cpu, const onednn::OperandOf<BFloat16>& left, const onednn::OperandOf<BFloat16>& right, Matrix<Out> c,
-                        Index depth, bool accumulate) {
-  if (!has_onednn(cpu) || !onednn::prefers_bfloat16() || c.size() == 0 || depth == 0) return false;
-  return onednn::product_of_bfloat16(left, right, c, depth, accumulate, cpu.threads);
-}
-
 }  // namespace detail
-
-PDP_INLINE void gemm(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate) {
-  if (detail::multiply_by_onednn(cpu, {a.data, a.cols, false}, {b.data, b.cols, false}, c, a.cols, accumulate)) return;
-  detail::multiply_widened(cpu, a, b, c, accumulate, [&](auto left, auto right, auto out) { gemm(cpu, left, right, out, accumulate); });
-}
-PDP_INLINE void gemm_nt(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate) {
-  if (detail::multiply_by_onednn(cpu, {a.data, a.cols, false}, {b.data, b.cols, true}, c, a.cols, accumulate)) return;
-  detail::multiply_widened(cpu, a, b, c, accumulate, [&](auto left, auto right, auto out) { gemm_nt(cpu, left, right, out, accumulate); });
-}
-PDP_INLINE void gemm_tn(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<float> c, bool accumulate) {
-  if (detail::multiply_by_onednn(cpu, {a.data, a.cols, true}, {b.data, b.cols, false}, c, a.rows, accumulate)) return;
-  detail::FloatRows rows{cpu, a.rows, a.cols + b.cols};
-  rows.for_each_block([&](detail::FloatBlock& block) {
-    const Matrix<const float> left = block.widen(a), right = block.widen(b);
-    gemm_tn(cpu, left, right, c, accumulate || block.first() > 0);
-  });
-}
 
 PDP_INLINE void add_row(const Cpu& cpu, const BFloat16* row, Matrix<BFloat16> rows) {
   detail::FloatRows floats{cpu, rows.rows, rows.cols, rows.cols};
