@@ -6,9 +6,7 @@
 //   ping_pong  ns of a round trip: one core sets a flag and waits for the answer of the next core; -1 if there is only one core
 //   fma        GFLOP/s of one core: fused multiply-adds of floats in registers, for each size of vector registers
 //   product    GFLOP/s of one core in each matrix product of the configurations, also as a fraction of the best fma
-//   bfloat16   GFLOP/s of one core in wide's products of bfloat16, as pdp computes them, and by oneDNN's kernels for 16 bits (0 if there
-//   are
-//              none)
+//   bfloat16   GFLOP/s of one core in products of bfloat16, as pdp computes them, and by oneDNN's kernels for 16 bits (0 if it has none)
 //   memory     GB/s of one core: copying 256 MiB, and adding one array to another (bytes read and written)
 
 #include <algorithm>
@@ -201,6 +199,7 @@ int measure(double seconds) {
   add_products(products, "mnist", bench::mnist());
   add_products(products, "ae", bench::ae());
   add_products(products, "wide", bench::wide());
+  for (const char* form : {"output", "input", "weight"}) products.push_back({"head", form, 512, 512, 32'000});  // of a language model
   for (const Product& product : products) {
     const double rate = product_rate(product, each(products.size()));
     std::printf(
@@ -209,7 +208,7 @@ int measure(double seconds) {
         products_name(Cpu{}).c_str(), product.config, product.form, product.rows, product.in, product.out, rate, rate / peak);
   }
   for (const Product& product : products) {
-    if (std::string_view{product.config} != "wide") continue;
+    if (std::string_view{product.config} != "wide" && std::string_view{product.config} != "head") continue;
     const Bfloat16Rates rates = bfloat16_rates(product, each(products.size()));
     std::printf(
         "{\"limit\": \"bfloat16\", \"config\": \"%s\", \"of\": \"%s\", \"rows\": %td, \"in\": %td, \"out\": %td, "

@@ -220,6 +220,7 @@ set(pdp_headers
     pdp/cpu/source/eigen_product.hpp
     pdp/cpu/source/embed.hpp
     pdp/cpu/source/exponentials.hpp
+    pdp/cpu/source/float_rows.hpp
     pdp/cpu/source/gemm.hpp
     pdp/cpu/source/loss.hpp
     pdp/cpu/source/machine_memory.hpp

@@ -16,6 +16,7 @@
 #include <pdp/cpu/source/cpu.hpp>
 #include <pdp/cpu/source/drop.hpp>
 #include <pdp/cpu/source/embed.hpp>
+#include <pdp/cpu/source/float_rows.hpp>
 #include <pdp/cpu/source/gemm.hpp>
 #include <pdp/cpu/source/loss.hpp>
 #include <pdp/cpu/source/machine_memory.hpp>
@@ -88,7 +89,7 @@ PDP_INSTANTIATE_FOR_ANY(double)
 PDP_INSTANTIATE_FOR_ANY(BFloat16)
 #undef PDP_INSTANTIATE_FOR_ANY
 
-// The operations that pdp/cpu/bfloat16.hpp has for 16-bit numbers.
+// For bfloat16, bfloat16.hpp and bfloat16_products.hpp have functions of these names, except for sum_of_squares.
 #define PDP_INSTANTIATE(T)                                                                                                             \
   template void gemm(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                   \
   template void gemm_nt(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                \

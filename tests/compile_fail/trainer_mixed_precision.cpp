@@ -8,6 +8,4 @@
 
 constexpr pdp::Task task{pdp::nn::Linear{784, 10}, pdp::loss::CrossEntropy{}, pdp::optim::Adam{}};
 
-void train(pdp::comm::Self& world) {
-  pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}, pdp::MixedFloat16{}};
-}
+void train(pdp::comm::Self& world) { pdp::Trainer trainer{world, pdp::strategy::Single{}, task, {.global_batch = 8}, pdp::MixedFloat16{}}; }

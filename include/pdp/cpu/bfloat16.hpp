@@ -16,12 +16,10 @@
 #include <pdp/cpu/float_rows.hpp>
 #include <pdp/cpu/tag.hpp>
 
-/// Operations on bfloat16, which the templates of the same names do not compute. The comments of the templates say what each computes. An
-/// operation widens some rows to floats, computes in float, and rounds each result once.
+/// Operations on bfloat16 that widen some rows to floats, call the template of the same name, and round each of its results once. The
+/// comments of the templates say what each computes.
 namespace pdp::cpu {
 
-void add_row(const Cpu& cpu, const BFloat16* row, Matrix<BFloat16> rows);
-void sum_rows(const Cpu& cpu, Matrix<const BFloat16> rows, float* sums, bool accumulate);
 void fill_uniform(const Cpu& cpu, random::Key key, double bound, const random::Elements& elements, std::span<BFloat16> values);
 
 void softmax(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<BFloat16> y);
@@ -61,7 +59,7 @@ void squared_error(const Cpu& cpu, Matrix<const BFloat16> output, Matrix<const f
 template <class Function>
 void elementwise_loss(const Cpu& cpu, const Function& function, Matrix<const BFloat16> output, Matrix<const float> target,
                       const double* row_scale, Matrix<BFloat16> gradient, LossSums* sums, bool ignores_nan = false) {
-  detail::FloatRows rows{cpu, output.rows, 2 * output.cols};
+  const detail::FloatRows rows{cpu, output.rows, 2 * output.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<float> slope = block.room_for(gradient);
     elementwise_loss(cpu, function, block.widen(output), block.rows_of(target), row_scale, slope, sums, ignores_nan);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include <pdp/core/buffer.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -42,7 +41,7 @@ class FloatBlock {
   [[nodiscard]] Matrix<const float> widen(Matrix<const BFloat16> all) { return copy_of(all); }
   /// Returns the same, for an operation that changes them.
   [[nodiscard]] Matrix<float> copy_of(Matrix<const BFloat16> all) {
-    const Matrix<float> floats = room_for(all);
+    const Matrix<float> floats = room(all.cols);
     convert_some(*cpu_, rows_of(all).data, floats.size(), floats.data);
     return floats;
   }
@@ -60,14 +59,15 @@ class FloatBlock {
 /// The floats of an operation on 16-bit numbers: whole arrays, such as weights, and some rows at a time of its matrices.
 class FloatRows {
  public:
-  static constexpr Index floats_of_block = 64 * 1024;  // so that a core's second-level cache has room for a block
+  // The length of blocks does not depend on the number of threads, and so no sum does.
+  static constexpr Index floats_of_block = 64 * 1024;
 
   /// `floats_of_row`: those of one row in all matrices. `floats_of_arrays`: those of all arrays. `least`: rows of a block, unless there are
   /// fewer.
   FloatRows(const Cpu& cpu, Index rows, Index floats_of_row, Index floats_of_arrays = 0, Index least = 1)
       : cpu_{&cpu},
         rows_{rows},
-        at_once_{std::min(std::max(cpu.threads * floats_of_block / std::max<Index>(floats_of_row, 1), least), std::max<Index>(rows, 1))},
+        at_once_{std::min(std::max(floats_of_block / std::max<Index>(floats_of_row, 1), least), std::max<Index>(rows, 1))},
         memory_{floats_of_thread(cpu, floats_of_arrays + at_once_ * floats_of_row)} {}
 
   /// Returns memory for an array.
@@ -102,3 +102,7 @@ class FloatRows {
 };
 
 }  // namespace pdp::cpu::detail
+
+#ifndef PDP_SEPARATE_CORE
+#include <pdp/cpu/source/float_rows.hpp>
+#endif

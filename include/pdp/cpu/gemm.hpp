@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <string>
 
 #include <pdp/core/matrix.hpp>
@@ -15,15 +16,15 @@ bool has_onednn(const Cpu& cpu);
 std::string products_name(const Cpu& cpu);
 
 /// Computes c (+)= a b. (+)= adds to c if `accumulate` is true, and overwrites it otherwise.
-template <class T>
+template <std::floating_point T>
 void gemm(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 
 /// Computes c (+)= a b^T.
-template <class T>
+template <std::floating_point T>
 void gemm_nt(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 
 /// Computes c (+)= a^T b.
-template <class T>
+template <std::floating_point T>
 void gemm_tn(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
 
 }  // namespace pdp::cpu

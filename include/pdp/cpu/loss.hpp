@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 
@@ -16,7 +17,7 @@ namespace pdp::cpu {
 ///
 /// With label smoothing, one_hot becomes (1 - smoothing) one_hot + smoothing / columns, and the loss is the cross-entropy against that.
 /// With weights, each element of this vector is multiplied by the weight of its class.
-template <class T>
+template <std::floating_point T>
 void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
                            Matrix<T> gradient, LossSums* sums, Index ignored = no_class, double smoothing = 0,
                            const ClassWeights& weights = {});
@@ -28,7 +29,7 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
 /// A row of `part` has four numbers: the largest logit; the sum of exp(logit - largest) of the others; the logit of the row's class, or 0
 /// if another part has it; and 1 if the largest logit is that of the class, otherwise 0. A fifth number, if the row has room for it, is the
 /// sum of the logits, multiplied by their weights, if smoothing is above 0, otherwise 0.
-template <class T>
+template <std::floating_point T>
 void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns, Matrix<T> part,
                   Index ignored = no_class, double smoothing = 0, const ClassWeights& weights = {});
 
@@ -36,7 +37,7 @@ void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::i
 /// is [parts * rows, 4 or more]: the rows of one part after those of another, in the order of the columns. `logits` and `gradient` hold the
 /// columns from `first` on; all parts together have `columns`, which is read only if smoothing is above 0. Sums are joined as in Milakov
 /// and Gimelshein, "Online normalizer calculation for softmax", arXiv:1805.02867.
-template <class T>
+template <std::floating_point T>
 void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
                                     Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums,
                                     Index ignored = no_class, double smoothing = 0, Index columns = 1, const ClassWeights& weights = {});
@@ -44,7 +45,7 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
 /// Computes the squared error of each row, divided by its width, and adds it to `sums`. The gradient is 2 (output - target) / width *
 /// *row_scale; it is not computed if `gradient` is empty. If `ignores_nan`, rows with a target that is NaN add nothing, and their gradient
 /// is zero.
-template <class T>
+template <std::floating_point T>
 void squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> target, const double* row_scale, Matrix<T> gradient,
                    LossSums* sums, bool ignores_nan = false);
 

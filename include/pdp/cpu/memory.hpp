@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -77,7 +78,7 @@ void store(const Cpu&, const T& value, T* to) {
 }
 
 /// Fills `values` with uniform numbers in [-bound, bound). Value i is a function of the key and the element number elements[i].
-template <class T>
+template <std::floating_point T>
 void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values);
 
 /// Calls body() each time: a CPU records nothing.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/pooling.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -8,25 +10,25 @@
 namespace pdp::cpu {
 
 /// Computes the largest value of each window. A window that has a NaN gives NaN; one that has no value of the image gives -infinity.
-template <class T>
+template <std::floating_point T>
 void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y);
 
 /// Computes the gradient of x from x, y and the gradient of y. If several values of a window are the largest, the first of them gets the
 /// gradient.
-template <class T>
+template <std::floating_point T>
 void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
                        Matrix<T> gradient_x);
 
 /// Computes the mean of each window.
-template <class T>
+template <std::floating_point T>
 void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y);
-template <class T>
+template <std::floating_point T>
 void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> x, Matrix<T> y);
 
 /// Computes the gradient of x from the gradient of y.
-template <class T>
+template <std::floating_point T>
 void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x);
-template <class T>
+template <std::floating_point T>
 void average_pool_backward(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 
 }  // namespace pdp::cpu

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/cpu/tag.hpp>
@@ -7,11 +9,11 @@
 namespace pdp::cpu {
 
 /// Adds `row`, such as a bias, to every row of `rows`.
-template <class T>
+template <std::floating_point T>
 void add_row(const Cpu& cpu, const T* row, Matrix<T> rows);
 
 /// Computes sums (+)= the sum of all rows, such as the gradient of a bias.
-template <class T>
+template <std::floating_point T>
 void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate);
 
 /// Computes out = left + right, elementwise. `out` may be `left` or `right`.
@@ -19,7 +21,7 @@ template <class T>
 void add(const Cpu& cpu, Matrix<const T> left, Matrix<const T> right, Matrix<T> out);
 
 /// Adds the squared norm of the values to *sum. Adds in double, so the result for floats is finite if all values are.
-template <class T>
+template <std::floating_point T>
 void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum);
 
 /// Computes to = from.

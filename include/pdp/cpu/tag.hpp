@@ -8,8 +8,9 @@
 namespace pdp::cpu {
 
 /// The library for products of matrices and convolutions of floats. `best` is oneDNN if CMake's target pdp::onednn is linked, otherwise
-/// Eigen. Eigen computes those of all other types.
-enum class Products { best, eigen };
+/// Eigen. Eigen computes those of doubles. Products of bfloat16 are products of floats unless the processor has faster ones. With
+/// `sixteen_bits`, oneDNN multiplies bfloat16 also if that is slower.
+enum class Products { best, eigen, sixteen_bits };
 
 /// A CPU device: the resources of the processor that a rank uses.
 struct Cpu {
@@ -20,6 +21,8 @@ struct Cpu {
   Products products = Products::best;
   std::optional<Simd> registers{};  // default: the widest
 
+  /// Returns the same device with one thread.
+  [[nodiscard]] Cpu alone() const { return {1, products, registers}; }
   [[nodiscard]] Simd simd() const { return registers ? *registers : widest_simd(); }
 };
 

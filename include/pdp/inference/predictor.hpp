@@ -36,8 +36,9 @@ namespace pdp {
 /// constructor allocates all memory, so predict() on spans allocates none. Only oneDNN does, if pdp::onednn is linked. A Predictor may be
 /// moved while no thread calls it. A moved-from one may only be destroyed.
 ///
-/// The outputs are bitwise those of Trainer::predict() on a CPU if the parameters, PredictorOptions::rows and the number of threads are
-/// those of the trainer (see predictor_of) and its strategy does not divide layers. Otherwise they differ by rounding.
+/// The outputs are bitwise those of Trainer::predict() on a CPU in the same element type if the parameters, PredictorOptions::rows and the
+/// number of threads are those of the trainer (see predictor_of) and its strategy does not divide layers. Otherwise they differ by
+/// rounding.
 template <class Model, std::floating_point T = float>
 class Predictor {
   static_assert(

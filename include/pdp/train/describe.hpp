@@ -49,7 +49,9 @@ template <class TaskType, strategy::Strategy S, SupportedPrecision P = Float32>
   const auto placed = strategy::placed(strategy, task.model, {0, ranks}, task.loss);
   const nn::Outline model = nn::outline(placed, input_of(task.model, options));
   engine::check_output<decltype(TaskType::loss)>(model);
-  common_memory = common_memory && std::same_as<typename P::compute, typename P::reduce>;  // otherwise gradients go by messages
+  constexpr bool is_one_type =
+      std::same_as<typename P::compute, typename P::master> && std::same_as<typename P::master, typename P::reduce>;
+  common_memory = common_memory && is_one_type;  // otherwise gradients go by messages
   return detail::describe(model, nn::layer_infos(placed), strategy, ranks, options,
                           {.global_batch = options.global_batch,
                            .state_fields = optim::needed_state_fields(task.optimizer),

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <pdp/core/dtype.hpp>
+#include <pdp/core/finite.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/simd/lanes.hpp>
 #include <pdp/cpu/simd/simd.hpp>
@@ -26,8 +27,10 @@ template <Simd S>
 [[gnu::always_inline]] inline void narrow(const Lanes<float, S>& from, BFloat16* to) {
   using V = Lanes<float, S>;
   using Bits = detail::Vector<std::uint32_t, V::bytes>;
+  typename V::Vector numbers = from.vector;
+  if constexpr (assumes_finite) asm("" : "+m"(numbers));  // so that the compiler does not infer that none is NaN
   Bits bits;
-  std::memcpy(&bits, &from.vector, sizeof bits);
+  std::memcpy(&bits, &numbers, sizeof bits);
   const Bits rounded = bits + 0x7fffU + ((bits >> 16) & 1U), no_number = bits | 0x400000U;
   const Bits chosen = ((bits & 0x7fffffffU) > 0x7f800000U ? no_number : rounded) >> 16;
   const auto upper = __builtin_convertvector(chosen, detail::Vector<std::uint16_t, V::bytes / 2>);

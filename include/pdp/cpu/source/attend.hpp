@@ -248,7 +248,7 @@ void attend_backward_heads(const Cpu& cpu, const Attention& how, const HeadsOfSa
 
 }  // namespace detail
 
-template <class T>
+template <std::floating_point T>
 void attend(const Cpu& cpu, const Attention& how, Matrix<const T> x, Matrix<T> y, T* sums) {
   in_parts(cpu, x.rows * how.heads, 1, [&](Index begin, Index end) {
     for (Index item = begin; item < end; ++item) {
@@ -259,7 +259,7 @@ void attend(const Cpu& cpu, const Attention& how, Matrix<const T> x, Matrix<T> y
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y, const T* sums,
                      Matrix<T> gradient_x) {
   in_parts(cpu, x.rows * how.key_heads, 1, [&](Index begin, Index end) {
@@ -275,7 +275,7 @@ void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const T> x, Ma
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<T> x) {
   in_parts(cpu, how.positions, 1, [&](Index begin, Index end) {
     const Index half = how.width / 2;

@@ -1,13 +1,13 @@
 #pragma once
 
-/// Definitions for pdp/cpu/bfloat16.hpp and pdp/cpu/float_rows.hpp; see pdp/core/separate_compilation.hpp.
+/// Definitions for pdp/cpu/bfloat16.hpp; see pdp/core/separate_compilation.hpp.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
 #include <pdp/core/attention.hpp>
-#include <pdp/core/buffer.hpp>
 #include <pdp/core/cast.hpp>
 #include <pdp/core/convolution.hpp>
 #include <pdp/core/label.hpp>
@@ -18,13 +18,10 @@
 #include <pdp/core/step_state.hpp>
 #include <pdp/cpu/attend.hpp>
 #include <pdp/cpu/bfloat16.hpp>
-#include <pdp/cpu/convert.hpp>
 #include <pdp/cpu/convolve.hpp>
 #include <pdp/cpu/float_rows.hpp>
 #include <pdp/cpu/loss.hpp>
-#include <pdp/cpu/memory.hpp>
 #include <pdp/cpu/pool.hpp>
-#include <pdp/cpu/rows.hpp>
 #include <pdp/cpu/softmax.hpp>
 #include <pdp/cpu/tag.hpp>
 
@@ -32,23 +29,10 @@ namespace pdp::cpu {
 
 namespace detail {
 
-PDP_INLINE float* floats_of_thread(const Cpu& cpu, Index count) {
-  thread_local Buffer<float> memory;  // thread_local, since a call has no state to keep it in
-  if (count > memory.size()) memory = allocate<float>(cpu, count);
-  return memory.data();
-}
-
-PDP_INLINE void convert_some(const Cpu& cpu, const BFloat16* from, Index count, float* to) {
-  convert(cpu, Matrix<const BFloat16>{from, 1, count}, Matrix<float>{to, 1, count});
-}
-PDP_INLINE void convert_some(const Cpu& cpu, const float* from, Index count, BFloat16* to) {
-  convert(cpu, Matrix<const float>{from, 1, count}, Matrix<BFloat16>{to, 1, count});
-}
-
 /// Computes y from x row by row, by compute(x, y) on floats.
 template <class Compute>
 void map_rows(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<BFloat16> y, const Compute& compute) {
-  FloatRows rows{cpu, x.rows, x.cols + y.cols};
+  const FloatRows rows{cpu, x.rows, x.cols + y.cols};
   rows.for_each_block([&](FloatBlock& block) {
     const Matrix<const float> in = block.widen(x);
     const Matrix<float> out = block.room_for(y);
@@ -59,7 +43,7 @@ void map_rows(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<BFloat16> y, cons
 /// Computes z from x and y.
 template <class Compute>
 void map_rows(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<const BFloat16> y, Matrix<BFloat16> z, const Compute& compute) {
-  FloatRows rows{cpu, x.rows, x.cols + y.cols + z.cols};
+  const FloatRows rows{cpu, x.rows, x.cols + y.cols + z.cols};
   rows.for_each_block([&](FloatBlock& block) {
     const Matrix<const float> first = block.widen(x), second = block.widen(y);
     const Matrix<float> out = block.room_for(z);
@@ -70,19 +54,6 @@ void map_rows(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<const BFloat16> y
 
 }  // namespace detail
 
-PDP_INLINE void add_row(const Cpu& cpu, const BFloat16* row, Matrix<BFloat16> rows) {
-  detail::FloatRows floats{cpu, rows.rows, rows.cols, rows.cols};
-  const float* const added = floats.widen(row, rows.cols);
-  floats.for_each_block([&](detail::FloatBlock& block) {
-    const Matrix<float> some = block.copy_of(rows);
-    add_row(cpu, added, some);
-    block.narrow(some, rows);
-  });
-}
-PDP_INLINE void sum_rows(const Cpu& cpu, Matrix<const BFloat16> rows, float* sums, bool accumulate) {
-  detail::FloatRows floats{cpu, rows.rows, rows.cols};
-  floats.for_each_block([&](detail::FloatBlock& block) { sum_rows(cpu, block.widen(rows), sums, accumulate || block.first() > 0); });
-}
 PDP_INLINE void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<BFloat16> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = BFloat16{random::uniform_between<float>(key, bound, elements[as_index(i)])};
 }
@@ -97,7 +68,7 @@ PDP_INLINE void softmax_backward(const Cpu& cpu, Matrix<const BFloat16> y, Matri
 // Each sum is stored as two numbers: the nearest one of 16 bits, and what it lacks.
 PDP_INLINE void attend(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<BFloat16> y, BFloat16* sums) {
   const Matrix<BFloat16> all{sums, x.rows, how.positions * how.heads * attention_sums};
-  detail::FloatRows rows{cpu, x.rows, x.cols + y.cols + all.cols};
+  const detail::FloatRows rows{cpu, x.rows, x.cols + y.cols + all.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> in = block.widen(x);
     const Matrix<float> out = block.room_for(y), own = block.room_for(all);
@@ -113,7 +84,7 @@ PDP_INLINE void attend(const Cpu& cpu, const Attention& how, Matrix<const BFloat
 PDP_INLINE void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
                                 Matrix<const BFloat16> gradient_y, const BFloat16* sums, Matrix<BFloat16> gradient_x) {
   const Matrix<const BFloat16> all{sums, x.rows, how.positions * how.heads * attention_sums};
-  detail::FloatRows rows{cpu, x.rows, 2 * (x.cols + y.cols) + all.cols};
+  const detail::FloatRows rows{cpu, x.rows, 2 * (x.cols + y.cols) + all.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> in = block.widen(x), out = block.widen(y), of_out = block.widen(gradient_y);
     const Matrix<float> of_in = block.room_for(gradient_x);
@@ -122,7 +93,7 @@ PDP_INLINE void attend_backward(const Cpu& cpu, const Attention& how, Matrix<con
   });
 }
 PDP_INLINE void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<BFloat16> x) {
-  detail::FloatRows rows{cpu, x.rows, x.cols};
+  const detail::FloatRows rows{cpu, x.rows, x.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<float> some = block.copy_of(x);
     rotate(cpu, how, rotation, some);
@@ -156,7 +127,7 @@ PDP_INLINE void convolve_backward_input(const Cpu& cpu, const Convolution& how, 
 }
 PDP_INLINE void convolve_backward_weight(const Cpu& cpu, const Convolution& how, Matrix<const BFloat16> x,
                                          Matrix<const BFloat16> gradient_y, float* gradient_weight, float* gradient_bias, bool accumulate) {
-  detail::FloatRows rows{cpu, x.rows, x.cols + gradient_y.cols};
+  const detail::FloatRows rows{cpu, x.rows, x.cols + gradient_y.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> in = block.widen(x), of_out = block.widen(gradient_y);
     convolve_backward_weight(cpu, how, in, of_out, gradient_weight, gradient_bias, accumulate || block.first() > 0);
@@ -168,7 +139,7 @@ PDP_INLINE void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const BFloat
 }
 PDP_INLINE void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
                                   Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x) {
-  detail::FloatRows rows{cpu, x.rows, 2 * (x.cols + y.cols)};
+  const detail::FloatRows rows{cpu, x.rows, 2 * (x.cols + y.cols)};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> in = block.widen(x), out = block.widen(y), of_out = block.widen(gradient_y);
     const Matrix<float> of_in = block.room_for(gradient_x);
@@ -194,7 +165,7 @@ PDP_INLINE void softmax_cross_entropy(const Cpu& cpu, Matrix<const BFloat16> log
                                       const double* row_scale, Matrix<BFloat16> gradient, LossSums* sums, Index ignored, double smoothing,
                                       const ClassWeights& weights) {
   check_labels(classes.first(as_size(logits.rows)), logits.cols, ignored);  // whose error counts all rows
-  detail::FloatRows rows{cpu, logits.rows, 2 * logits.cols};
+  const detail::FloatRows rows{cpu, logits.rows, 2 * logits.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> some = block.widen(logits);
     const Matrix<float> slope = block.room_for(gradient);
@@ -205,29 +176,33 @@ PDP_INLINE void softmax_cross_entropy(const Cpu& cpu, Matrix<const BFloat16> log
 PDP_INLINE void softmax_part(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes, Index first,
                              Index columns, Matrix<float> part, Index ignored, double smoothing, const ClassWeights& weights) {
   check_labels(classes.first(as_size(logits.rows)), columns, ignored);
-  detail::FloatRows rows{cpu, logits.rows, logits.cols};
+  const detail::FloatRows rows{cpu, logits.rows, logits.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     softmax_part(cpu, block.widen(logits), classes.subspan(as_size(block.first())), first, columns, block.rows_of(part), ignored, smoothing,
                  weights);
   });
 }
-// The numbers of a row lie in several rows of `parts`, so all rows are one block.
 PDP_INLINE void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes,
                                                Index first, Matrix<const float> parts, const double* row_scale, Matrix<BFloat16> gradient,
                                                LossSums* sums, Index ignored, double smoothing, Index columns,
                                                const ClassWeights& weights) {
-  const auto one_row = [](auto matrix) { return decltype(matrix){matrix.data, 1, matrix.size()}; };
-  detail::FloatRows rows{cpu, 1, 2 * logits.size()};
+  if (logits.rows == 0) return;
+  const Index ranks = parts.rows / logits.rows;
+  const detail::FloatRows rows{cpu, logits.rows, 2 * logits.cols + ranks * parts.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
-    const Matrix<const float> some{block.widen(one_row(logits)).data, logits.rows, logits.cols};
-    const Matrix<float> slope{block.room_for(one_row(gradient)).data, gradient.rows, gradient.cols};
-    softmax_cross_entropy_of_parts(cpu, some, classes, first, parts, row_scale, slope, sums, ignored, smoothing, columns, weights);
-    block.narrow(slope, one_row(gradient));
+    const Matrix<const float> some = block.widen(logits);
+    const Matrix<float> slope = block.room_for(gradient), room = block.room(ranks * parts.cols);
+    const Matrix<float> of_some{room.data, ranks * block.count(), parts.cols};
+    for (Index rank = 0; rank < ranks; ++rank)
+      std::copy_n(parts.row(rank * logits.rows + block.first()), block.count() * parts.cols, of_some.row(rank * block.count()));
+    softmax_cross_entropy_of_parts(cpu, some, classes.subspan(as_size(block.first())), first, Matrix<const float>{of_some}, row_scale,
+                                   slope, sums, ignored, smoothing, columns, weights);
+    block.narrow(slope, gradient);
   });
 }
 PDP_INLINE void squared_error(const Cpu& cpu, Matrix<const BFloat16> output, Matrix<const float> target, const double* row_scale,
                               Matrix<BFloat16> gradient, LossSums* sums, bool ignores_nan) {
-  detail::FloatRows rows{cpu, output.rows, 2 * output.cols};
+  const detail::FloatRows rows{cpu, output.rows, 2 * output.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> some = block.widen(output);
     const Matrix<float> slope = block.room_for(gradient);

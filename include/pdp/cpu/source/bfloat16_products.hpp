@@ -4,109 +4,159 @@
 
 #include <algorithm>
 
+#include <pdp/core/affine.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
+#include <pdp/cpu/activation.hpp>
 #include <pdp/cpu/bfloat16_products.hpp>
+#include <pdp/cpu/elementwise.hpp>
 #include <pdp/cpu/float_rows.hpp>
 #include <pdp/cpu/gemm.hpp>
 #include <pdp/cpu/onednn/product.hpp>
+#include <pdp/cpu/parts.hpp>
+#include <pdp/cpu/simd/lanes.hpp>
+#include <pdp/cpu/source/normalise.hpp>
 #include <pdp/cpu/tag.hpp>
 
 namespace pdp::cpu {
 
 namespace detail {
 
-/// Some columns of a matrix, from `first` on, to or from floats.
-inline void widen_columns(const Cpu& cpu, Matrix<const BFloat16> from, Index first, Matrix<float> to) {
-  for (Index row = 0; row < to.rows; ++row) convert_some(cpu, from.row(row) + first, to.cols, to.row(row));
-}
-inline void narrow_columns(const Cpu& cpu, Matrix<const float> from, Matrix<BFloat16> to, Index first) {
-  for (Index row = 0; row < from.rows; ++row) convert_some(cpu, from.row(row), from.cols, to.row(row) + first);
-}
-
-/// The right operand of a product as floats: as a whole if it is small, otherwise some rows at a time, so that they stay in the cache.
-class RightOperand {
- public:
-  explicit RightOperand(Matrix<const BFloat16> all) : all_{all}, at_once_{all.size() <= most ? all.rows : most / all.cols + 1} {}
-
-  /// Returns the most rows at a time.
-  [[nodiscard]] Index at_once() const { return at_once_; }
-  /// Returns the number of floats that are needed.
-  [[nodiscard]] Index size() const { return at_once_ * all_.cols; }
-  void keep_in(const Cpu& cpu, float* floats) {
-    floats_ = floats;
-    if (at_once_ == all_.rows) convert_some(cpu, all_.data, all_.size(), floats_);
-  }
-  /// Calls visit(first row, some rows) for all rows in order; once if there are none.
-  template <class Visit>
-  void for_each(const Cpu& cpu, const Visit& visit) const {
-    Index first = 0;
-    do {
-      const Matrix<const float> some{floats_, std::min(at_once_, all_.rows - first), all_.cols};
-      if (at_once_ < all_.rows) convert_some(cpu, all_.row(first), some.size(), floats_);
-      visit(first, some);
-      first += some.rows;
-    } while (first < all_.rows);
-  }
-
- private:
-  static constexpr Index most = 4 * FloatRows::floats_of_block;  // floats
-
-  Matrix<const BFloat16> all_;
-  Index at_once_;
-  float* floats_ = nullptr;
-};
-
-constexpr Index least_rows_of_product = 512;  // of a block, so that the other operand, or the result, is read few times
-
 /// Returns whether oneDNN has computed c (+)= left right from 16-bit numbers.
 template <class Out>
 bool multiply_by_onednn(const Cpu& cpu, const onednn::OperandOf<BFloat16>& left, const onednn::OperandOf<BFloat16>& right, Matrix<Out> c,
                         Index depth, bool accumulate) {
-  if (!has_onednn(cpu) || !onednn::prefers_bfloat16() || c.size() == 0 || depth == 0) return false;
+  if (!has_onednn(cpu) || c.size() == 0 || depth == 0) return false;
+  if (cpu.products != Products::sixteen_bits && !onednn::prefers_bfloat16()) return false;
   return onednn::product_of_bfloat16(left, right, c, depth, accumulate, cpu.threads);
 }
+
+/// A block of a matrix: rows first_row to first_row + rows - 1, and columns likewise.
+struct Place {
+  Index first_row, rows, first_column, columns;
+};
+inline void widen_block(const Cpu& cpu, Matrix<const BFloat16> from, const Place& place, float* to) {
+  in_parts(cpu, place.rows, least_part / std::max<Index>(place.columns, 1) + 1, [&](Index begin, Index end) {
+    for (Index row = begin; row < end; ++row)
+      convert_some(cpu.alone(), from.row(place.first_row + row) + place.first_column, place.columns, to + row * place.columns);
+  });
+}
+inline void narrow_block(const Cpu& cpu, const float* from, const Place& place, Matrix<BFloat16> to) {
+  in_parts(cpu, place.rows, least_part / std::max<Index>(place.columns, 1) + 1, [&](Index begin, Index end) {
+    for (Index row = begin; row < end; ++row)
+      convert_some(cpu.alone(), from + row * place.columns, place.columns, to.row(place.first_row + row) + place.first_column);
+  });
+}
+
+/// Calls visit(first, count) for parts of at most `most` that together are 0 to all - 1; once if there are none.
+template <class Visit>
+void for_each_part(Index all, Index most, const Visit& visit) {
+  Index first = 0;
+  do {
+    visit(first, std::min(most, all - first));
+    first += most;
+  } while (first < all);
+}
+
+/// Computes c (+)= a b, or a b^T if `is_transposed`, from blocks of the operands as floats. Calls finish(block of c, first column) before
+/// it rounds a block of c. Each sum is rounded once.
+template <bool is_transposed, class Finish>
+void multiply_widened(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate,
+                      const Finish& finish) {
+  if (c.size() == 0) return;
+  constexpr Index most = 512, floats = 1024 * most;  // so that the blocks have room in a core's second-level cache
+  const Index depth = std::min(a.cols, most), columns = std::min(c.cols, most), rows = std::min(c.rows, floats / (depth + columns));
+  float* const right = floats_of_thread(cpu, depth * columns + rows * (depth + columns));
+  float* const left = right + depth * columns;
+  float* const out = left + rows * depth;
+  for_each_part(c.cols, columns, [&](Index first_column, Index some_columns) {
+    for_each_part(c.rows, rows, [&](Index first_row, Index some_rows) {
+      const Place place{first_row, some_rows, first_column, some_columns};
+      const Matrix<float> block{out, some_rows, some_columns};
+      if (accumulate) widen_block(cpu, c, place, out);
+      for_each_part(a.cols, depth, [&](Index first, Index some) {
+        const bool is_new = a.cols > depth || first_row == 0;  // otherwise the block is that of the rows before
+        widen_block(cpu, a, {first_row, some_rows, first, some}, left);
+        const Matrix<const float> terms{left, some_rows, some};
+        if constexpr (is_transposed) {
+          if (is_new) widen_block(cpu, b, {first_column, some_columns, first, some}, right);
+          gemm_nt(cpu, terms, Matrix<const float>{right, some_columns, some}, block, accumulate || first > 0);
+        } else {
+          if (is_new) widen_block(cpu, b, {first, some, first_column, some_columns}, right);
+          gemm(cpu, terms, Matrix<const float>{right, some, some_columns}, block, accumulate || first > 0);
+        }
+      });
+      finish(block, first_column);
+      narrow_block(cpu, out, place, c);
+    });
+  });
+}
+
+/// Adds `row` to every row.
+template <class E>
+void add_row_of(const Cpu& cpu, const BFloat16* row, Matrix<E> rows) {
+  in_parts(cpu, rows.rows, least_part / std::max<Index>(rows.cols, 1) + 1, [&](Index begin, Index end) {
+    with_simd(cpu.simd(), [=]<Simd S>() {
+      for (Index each = begin; each < end; ++each)
+        at_lanes<Lanes<float, S>>(0, rows.cols, [=, to = rows.row(each)](const auto& at) { at.store(at(to) + at(row), to); });
+    });
+  });
+}
+
+struct KeepBlock {
+  void operator()(Matrix<float>, Index) const {}
+};
 
 }  // namespace detail
 
 PDP_INLINE void gemm(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate) {
   if (detail::multiply_by_onednn(cpu, {a.data, a.cols, false}, {b.data, b.cols, false}, c, a.cols, accumulate)) return;
-  detail::RightOperand right{b};
-  detail::FloatRows rows{cpu, a.rows, c.cols + right.at_once(), right.size(), detail::least_rows_of_product};
-  right.keep_in(cpu, rows.room(right.size()));
-  rows.for_each_block([&](detail::FloatBlock& block) {
-    const Matrix<float> out = accumulate ? block.copy_of(c) : block.room_for(c), room = block.room(right.at_once());
-    right.for_each(cpu, [&](Index first, Matrix<const float> some) {
-      const Matrix<float> left{room.data, room.rows, some.rows};
-      detail::widen_columns(cpu, block.rows_of(a), first, left);
-      gemm(cpu, Matrix<const float>{left}, some, out, accumulate || first > 0);
-    });
-    block.narrow(out, c);
-  });
+  detail::multiply_widened<false>(cpu, a, b, c, accumulate, detail::KeepBlock{});
 }
 PDP_INLINE void gemm_nt(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate) {
   if (detail::multiply_by_onednn(cpu, {a.data, a.cols, false}, {b.data, b.cols, true}, c, a.cols, accumulate)) return;
-  detail::RightOperand right{b};
-  detail::FloatRows rows{cpu, a.rows, a.cols + right.at_once(), right.size(), detail::least_rows_of_product};
-  right.keep_in(cpu, rows.room(right.size()));
-  rows.for_each_block([&](detail::FloatBlock& block) {
-    const Matrix<const float> left = block.widen(a);
-    const Matrix<float> room = block.room(right.at_once());
-    right.for_each(cpu, [&](Index first, Matrix<const float> some) {
-      const Matrix<float> out{room.data, room.rows, some.rows};
-      if (accumulate) detail::widen_columns(cpu, block.rows_of(c), first, out);
-      gemm_nt(cpu, left, some, out, accumulate);
-      detail::narrow_columns(cpu, out, block.rows_of(c), first);
-    });
-  });
+  detail::multiply_widened<true>(cpu, a, b, c, accumulate, detail::KeepBlock{});
 }
 PDP_INLINE void gemm_tn(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<float> c, bool accumulate) {
   if (detail::multiply_by_onednn(cpu, {a.data, a.cols, true}, {b.data, b.cols, false}, c, a.rows, accumulate)) return;
-  detail::FloatRows rows{cpu, a.rows, a.cols + b.cols, 0, detail::least_rows_of_product};
+  constexpr Index least_rows = 128;  // of a block, as each block reads and writes all of c
+  const detail::FloatRows rows{cpu, a.rows, a.cols + b.cols, 0, least_rows};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> left = block.widen(a), right = block.widen(b);
     gemm_tn(cpu, left, right, c, accumulate || block.first() > 0);
+  });
+}
+
+PDP_INLINE void add_row(const Cpu& cpu, const BFloat16* row, Matrix<BFloat16> rows) { detail::add_row_of(cpu, row, rows); }
+PDP_INLINE void sum_rows(const Cpu& cpu, Matrix<const BFloat16> rows, float* sums, bool accumulate) {
+  constexpr Index least_columns = 128, together = 32;  // as for floats; rows whose sum stays in a register
+  if (!accumulate) std::fill_n(sums, rows.cols, 0.0f);
+  in_parts(cpu, rows.cols, std::max(least_columns, least_part / std::max<Index>(rows.rows, 1)), [&](Index begin, Index end) {
+    with_simd(cpu.simd(), [=]<Simd S>() {
+      using V = Lanes<float, S>;
+      for (Index first = 0; first < rows.rows; first += together) {
+        const Index last = std::min(first + together, rows.rows);
+        detail::at_lanes<V>(begin, end, [=](const auto& at) {
+          V sum = at(sums);
+          for (Index row = first; row < last; ++row) sum = sum + at(rows.row(row));
+          at.store(sum, sums);
+        });
+      }
+    });
+  });
+}
+
+PDP_INLINE void affine(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<const BFloat16> weight, const BFloat16* bias, Matrix<BFloat16> y,
+                       Activation activation) {
+  if (detail::multiply_by_onednn(cpu, {x.data, x.cols, false}, {weight.data, weight.cols, false}, y, x.cols, false)) {
+    if (bias != nullptr) add_row(cpu, bias, y);
+    if (activation == Activation::relu) relu(cpu, Matrix<const BFloat16>{y}, y);
+    return;
+  }
+  detail::multiply_widened<false>(cpu, x, weight, y, false, [&](Matrix<float> block, Index first_column) {
+    if (bias != nullptr) detail::add_row_of(cpu, bias + first_column, block);
+    if (activation == Activation::relu) relu(cpu, Matrix<const float>{block}, block);
   });
 }
 

@@ -101,7 +101,7 @@ void for_each_group(const Cpu& cpu, const Convolution& how, Matrix<X> x, Matrix<
 
 }  // namespace detail
 
-template <class T>
+template <std::floating_point T>
 void convolve(const Cpu& cpu, const Convolution& how, Matrix<const T> x, const T* weight, const T* bias, Matrix<T> y) {
   if (y.size() == 0) return;
   if constexpr (std::same_as<T, float>)
@@ -121,7 +121,7 @@ void convolve(const Cpu& cpu, const Convolution& how, Matrix<const T> x, const T
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void convolve_backward_input(const Cpu& cpu, const Convolution& how, const T* weight, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
   if (gradient_x.size() == 0) return;
   if constexpr (std::same_as<T, float>)
@@ -156,7 +156,7 @@ void add_bias_gradients(const Cpu& cpu, const Convolution& how, Matrix<const T> 
 
 }  // namespace detail
 
-template <class T>
+template <std::floating_point T>
 void convolve_backward_weight(const Cpu& cpu, const Convolution& how, Matrix<const T> x, Matrix<const T> gradient_y, T* gradient_weight,
                               T* gradient_bias, bool accumulate) {
   const Index filters = how.filters_of_group(), depth = how.depth(), windows = how.windows();

@@ -17,7 +17,7 @@
 
 namespace pdp::cpu {
 
-PDP_INLINE bool has_onednn(const Cpu& cpu) { return cpu.products == Products::best && onednn::is_linked(); }
+PDP_INLINE bool has_onednn(const Cpu& cpu) { return cpu.products != Products::eigen && onednn::is_linked(); }
 
 namespace detail {
 
@@ -43,17 +43,17 @@ PDP_INLINE std::string products_name(const Cpu& cpu) {
   return text("Eigen ", EIGEN_WORLD_VERSION, ".", EIGEN_MAJOR_VERSION, ".", EIGEN_MINOR_VERSION);
 }
 
-template <class T>
+template <std::floating_point T>
 void gemm(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
   detail::product<Eigen::RowMajor, Eigen::RowMajor>(cpu, a, b, c, a.cols, accumulate);
 }
 
-template <class T>
+template <std::floating_point T>
 void gemm_nt(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
   detail::product<Eigen::RowMajor, Eigen::ColMajor>(cpu, a, b, c, a.cols, accumulate);
 }
 
-template <class T>
+template <std::floating_point T>
 void gemm_tn(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
   detail::product<Eigen::ColMajor, Eigen::RowMajor>(cpu, a, b, c, a.rows, accumulate);
 }

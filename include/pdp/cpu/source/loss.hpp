@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <span>
 
@@ -54,7 +55,7 @@ struct SmoothLabels {
 
 }  // namespace detail
 
-template <class T>
+template <std::floating_point T>
 void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
                            Matrix<T> gradient, LossSums* sums, Index ignored, double smoothing, const ClassWeights& weights) {
   const detail::SmoothLabels labels{smoothing, logits.cols, weights};
@@ -104,7 +105,7 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns, Matrix<T> part,
                   Index ignored, double smoothing, const ClassWeights& weights) {
   const detail::SmoothLabels labels{smoothing, columns, weights};
@@ -126,7 +127,7 @@ void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::i
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
                                     Matrix<const T> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums, Index ignored,
                                     double smoothing, Index columns, const ClassWeights& weights) {
@@ -170,7 +171,7 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> target, const double* row_scale, Matrix<T> gradient,
                    LossSums* sums, bool ignores_nan) {
   const T scale = static_cast<T>(*row_scale);

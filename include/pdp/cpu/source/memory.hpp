@@ -2,6 +2,7 @@
 
 /// Definitions for pdp/cpu/memory.hpp; see pdp/core/separate_compilation.hpp.
 
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -24,7 +25,7 @@ PDP_INLINE void detail::refuse_memory(Index elements, std::size_t element_bytes)
                          "; use a smaller batch, or spread the model over more machines")};
 }
 
-template <class T>
+template <std::floating_point T>
 void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = random::uniform_between<T>(key, bound, elements[as_index(i)]);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <concepts>
 
 #include <pdp/core/cast.hpp>
 #include <pdp/core/finite.hpp>
@@ -158,7 +159,7 @@ template <class T, class Visit>
 
 }  // namespace detail
 
-template <class T>
+template <std::floating_point T>
 void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y) {
   const detail::ChannelWindows windows{how};
   const bool is_halving = detail::halves(how);
@@ -185,7 +186,7 @@ void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
                        Matrix<T> gradient_x) {
   const detail::ChannelWindows windows{how};
@@ -220,7 +221,7 @@ void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Ma
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y) {
   const detail::ChannelWindows windows{how};
   detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
@@ -239,7 +240,7 @@ void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
   const detail::ChannelWindows windows{how};
   detail::for_each_channel(cpu, gradient_x.rows * how.channels, how.positions(), [=](Index channel) {
@@ -269,7 +270,7 @@ template <class Visit>
 
 }  // namespace detail
 
-template <class T>
+template <std::floating_point T>
 void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> x, Matrix<T> y) {
   detail::for_each_channel(cpu, x.rows * how.channels, how.positions(), [=](Index channel) {
     const T* const image = x.data + channel * how.positions();
@@ -283,7 +284,7 @@ void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> x,
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void average_pool_backward(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
   detail::for_each_channel(cpu, gradient_x.rows * how.channels, how.positions(), [=](Index channel) {
     const T* const gradient = gradient_y.data + channel * how.windows();

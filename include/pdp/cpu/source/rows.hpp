@@ -3,6 +3,7 @@
 /// Definitions for pdp/cpu/rows.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
+#include <concepts>
 #include <cstring>
 
 #include <pdp/core/cast.hpp>
@@ -15,7 +16,7 @@
 
 namespace pdp::cpu {
 
-template <class T>
+template <std::floating_point T>
 void add_row(const Cpu& cpu, const T* row, Matrix<T> rows) {
   const Index least = least_part / std::max<Index>(rows.cols, 1) + 1;
   in_parts(cpu, rows.rows, least, [&](Index first, Index last) {
@@ -31,7 +32,7 @@ void add_row(const Cpu& cpu, const T* row, Matrix<T> rows) {
   });
 }
 
-template <class T>
+template <std::floating_point T>
 void sum_rows(const Cpu& cpu, Matrix<const T> rows, T* sums, bool accumulate) {
   constexpr Index least_columns = 128;  // with fewer, threads would share cache lines of the matrix and of the sums
   const Index least = std::max(least_columns, least_part / std::max<Index>(rows.rows, 1));
@@ -64,7 +65,7 @@ void add(const Cpu& cpu, Matrix<const T> left, Matrix<const T> right, Matrix<T> 
                  [=]<class V>(Index i, auto io) { io.store(io.load(left.data + i) + io.load(right.data + i), out.data + i); });
 }
 
-template <class T>
+template <std::floating_point T>
 void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum) {
   with_simd(cpu.simd(), [=]<Simd S>() {
     using V = Lanes<double, S>;

@@ -3,6 +3,7 @@
 /// Definitions for pdp/cpu/softmax.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
+#include <concepts>
 
 #include <pdp/core/matrix.hpp>
 #include <pdp/cpu/elementwise.hpp>
@@ -32,7 +33,7 @@ template <class V, class T>
 
 }  // namespace detail
 
-template <class T>
+template <std::floating_point T>
 void softmax(const Cpu& cpu, Matrix<const T> x, Matrix<T> y) {
   if (x.cols == 0) return;
   in_parts(cpu, x.rows, least_costly_part / x.cols + 1, [&](Index begin, Index end) {
@@ -50,7 +51,7 @@ void softmax(const Cpu& cpu, Matrix<const T> x, Matrix<T> y) {
 }
 
 // y_i depends on x_j by y_i (delta_ij - y_j). So the gradient of x is y times the gradient of y less its mean, weighted by y.
-template <class T>
+template <std::floating_point T>
 void softmax_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
   if (y.cols == 0) return;
   in_parts(cpu, y.rows, least_costly_part / y.cols + 1, [&](Index begin, Index end) {
