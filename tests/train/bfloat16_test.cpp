@@ -1,5 +1,6 @@
 #include <pdp/comm/self.hpp>
 #include <pdp/comm/thread.hpp>
+#include <pdp/cpu/parts.hpp>
 #include <pdp/data/in_memory.hpp>
 #include <pdp/loss/cross_entropy.hpp>
 #include <pdp/loss/huber_loss.hpp>
@@ -18,16 +19,22 @@
 #include <pdp/nn/sequential.hpp>
 #include <pdp/optim/adam.hpp>
 #include <pdp/strategy/any_strategy.hpp>
+#include <pdp/strategy/data_parallel.hpp>
 #include <pdp/strategy/single.hpp>
+#include <pdp/strategy/tensor_parallel.hpp>
+#include <pdp/strategy/zero.hpp>
 #include <pdp/testing/ranks.hpp>
 #include <pdp/testing/values.hpp>
 #include <pdp/train/trainer.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <vector>
 
 #include "catch.hpp"
+#include "data/files.hpp"
 #include "support.hpp"
 #include "train/ways.hpp"
 
@@ -152,6 +159,50 @@ TEST_CASE("A trainer in bfloat16 returns parameters as they were set, and predic
   for (std::size_t i = 0; i < found.size(); ++i) CHECK(pdp::testing::same_bits(found[i].values, parameters[i].values));
   const auto inputs = support::normal(37 * 24, 4);
   CHECK(support::difference(in_bfloat16.predict(inputs), in_float.predict(inputs)) < 0.05);
+}
+
+TEST_CASE("A training in bfloat16 continues to the bit from a checkpoint, also in the background", "[train]") {
+  const auto task = transformer();
+  const auto data = tokens();
+  const auto run = [&](const AnyStrategy& strategy, int epochs, const std::filesystem::path& from, const std::filesystem::path& to) {
+    return pdp::
+        testing::
+            ranks<Thread>(2, [&](Thread& world) {
+              pdp::Trainer trainer{world, strategy, task, {.global_batch = 20, .seed = 3, .input = data.sample_shape()}, MixedBfloat16{}};
+              if (!from.empty()) trainer.load(from);
+              pdp::CheckpointOptions checkpoint;
+              if (!to.empty()) checkpoint = {.directory = to, .every_steps = 3, .asynchronous = true, .keep = 0};
+              Course course;
+              trainer.fit(
+                  data, {.epochs = epochs, .progress = false, .checkpoint = checkpoint}, [](const pdp::Epoch&) {},
+                  [&](std::int64_t, const auto& totals) { course.losses.push_back(totals.mean_loss()); });
+              course.parameters = trainer.parameters();
+              return course;
+            }).front();
+  };
+  const files::TemporaryFolder folder;
+  const pdp::strategy::Zero zero{.stage = 3};
+  const Course whole = run(zero, 2, {}, folder / "run"), rest = run(zero, 1, folder / "run/step-000003", {});
+  CHECK(rest.losses == std::vector<double>(whole.losses.begin() + 3, whole.losses.end()));
+  for (std::size_t i = 0; i < whole.parameters.size(); ++i)
+    CHECK(pdp::testing::same_bits(rest.parameters.at(i).values, whole.parameters[i].values));
+  const Course other = run(pdp::strategy::TensorParallel{}, 1, folder / "run/step-000003", {});
+  CHECK(support::difference(other.losses, rest.losses) < 0.02);
+}
+
+TEST_CASE("A trainer in bfloat16 predicts with divided layers, and on two threads, within 0.05 of float", "[train]") {
+  const auto task = convolutional();
+  const auto inputs = support::normal(37 * 24, 4);
+  const auto predict = [&](const AnyStrategy& strategy, int ranks, int threads, auto precision) {
+    const auto all = pdp::testing::ranks<Thread>(ranks, [&](Thread& world) {
+      pdp::Trainer trainer{world, strategy, task, {.global_batch = 20, .seed = 9, .input = Shape{1, 4, 6}, .threads = threads}, precision};
+      return trainer.predict(inputs);
+    });
+    return all.front();
+  };
+  const auto expected = predict(pdp::strategy::Single{}, 1, 1, pdp::Float32{});
+  CHECK(support::difference(predict(pdp::strategy::TensorParallel{}, 2, 1, MixedBfloat16{}), expected) < 0.05);
+  if (pdp::cpu::has_threads()) CHECK(support::difference(predict(pdp::strategy::Single{}, 1, 2, MixedBfloat16{}), expected) < 0.05);
 }
 
 }  // namespace bfloat16_test
