@@ -6,8 +6,8 @@
 
 #include <pdp/core/shape.hpp>
 
-/// Conversions between the types of sizes and indices. The names are short to keep an index readable: `values[as_size(i)]`. The value must
-/// fit the result type; this is not checked.
+/// Conversions between the types of sizes and indices, and of numbers to double. The names are short to keep an expression readable:
+/// `values[as_size(i)]`. The value must fit the result type; this is not checked.
 namespace pdp {
 
 /// An integer or enumeration type.
@@ -27,6 +27,11 @@ constexpr int as_int(N number) noexcept {
 template <Whole N>
 constexpr Index as_index(N number) noexcept {
   return static_cast<Index>(number);
+}
+
+template <class N>
+constexpr double as_double(const N& number) noexcept {
+  return static_cast<double>(number);
 }
 
 }  // namespace pdp

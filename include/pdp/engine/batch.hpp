@@ -4,6 +4,7 @@
 #include <limits>
 #include <span>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/device.hpp>
 #include <pdp/core/matrix.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -31,7 +32,7 @@ struct RowTotals {
 
   [[nodiscard]] constexpr Index all() const { return counted + ignored; }
   /// Returns the number by which the sum of the loss is divided for the mean; the rows that count if their weights are all 0.
-  [[nodiscard]] constexpr double divisor() const { return weight > 0 ? weight : static_cast<double>(counted); }
+  [[nodiscard]] constexpr double divisor() const { return weight > 0 ? weight : as_double(counted); }
 };
 
 /// The rows of a step on one rank.
@@ -50,7 +51,7 @@ struct OwnRows {
 /// rows, so that all gradients are zero.
 [[nodiscard]] constexpr double loss_factor(const RowTotals& rows) { return rows.divisor() > 0 ? 1 / rows.divisor() : 0; }
 [[nodiscard]] constexpr double sample_factor(const RowTotals& rows, Index of_sample) {
-  return rows.all() > 0 ? static_cast<double>(of_sample) / static_cast<double>(rows.all()) : 0;
+  return rows.all() > 0 ? as_double(of_sample) / as_double(rows.all()) : 0;
 }
 
 /// A rank's message to the others, which travels with the totals of a step.

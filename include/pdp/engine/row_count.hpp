@@ -89,7 +89,7 @@ class RowCount {
 
 template <comm::Communicator C>
 void RowCount<C>::start(C& group) {
-  sums_ = {static_cast<double>(own_.adds.counted), static_cast<double>(own_.adds.ignored), own_.adds.weight};
+  sums_ = {as_double(own_.adds.counted), as_double(own_.adds.ignored), own_.adds.weight};
   counting_ = group.all_reduce_async(std::span<double>{sums_}.first(own_.weighs ? 3 : own_.may_ignore ? 2 : 1), comm::Sum{});
 }
 

@@ -67,7 +67,7 @@ struct BinaryCrossEntropy {
     for (std::size_t i = 0; i < targets.size(); ++i) {
       const bool is_probability = !is_nan(targets[i]) && targets[i] >= 0 && targets[i] <= 1;
       if (!is_probability && !(ignore_nan && is_nan(targets[i])))
-        detail::refuse_probability(as_index(i) / outputs, as_index(i) % outputs, static_cast<double>(targets[i]));
+        detail::refuse_probability(as_index(i) / outputs, as_index(i) % outputs, as_double(targets[i]));
     }
   }
 };

@@ -95,7 +95,7 @@ template <class L, class Target>
 template <class L, class Target>
 [[nodiscard]] constexpr double divisor_of_rows(const L& loss, std::span<const Target> targets, Index rows) {
   const double weight = weight_of_rows(loss, targets, rows);
-  return weight > 0 ? weight : static_cast<double>(counted_rows(loss, targets, rows));
+  return weight > 0 ? weight : as_double(counted_rows(loss, targets, rows));
 }
 
 /// Throws ConfigError if a loss weighs rows, so that a mean of a part of a batch cannot be over a number of rows that the caller gives.

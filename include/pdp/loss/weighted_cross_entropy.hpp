@@ -80,7 +80,7 @@ struct WeightedCrossEntropy {
   /// Returns the weight of a row with this target; 0 if the row does not count, or the target is no class.
   [[nodiscard]] constexpr double weight(std::span<const Target> target) const {
     const Index label = target.front();
-    return counts(target) && label >= 0 && label < as_index(Classes) ? static_cast<double>(weights[as_size(label)]) : 0;
+    return counts(target) && label >= 0 && label < as_index(Classes) ? as_double(weights[as_size(label)]) : 0;
   }
   /// Throws LabelError if a class has no output, unless it is ignored.
   void check(std::span<const Target> classes, Index outputs) const { unweighted().check(classes, outputs); }

@@ -30,7 +30,7 @@ struct TopK {
       const auto larger = std::ranges::count_if(row, [own](float output) { return output > own; });
       if (!is_nan(own) && larger < k) ++state[0];
     }
-    state[1] += static_cast<double>(outputs.rows);
+    state[1] += as_double(outputs.rows);
   }
   [[nodiscard]] double result(std::span<const double> state) const { return ratio(state[0], state[1]); }
 };
@@ -44,7 +44,7 @@ struct Accuracy {
   void add(Matrix<const float> outputs, std::span<const std::int32_t> classes, std::span<double> state) const {
     for (Index r = 0; r < outputs.rows; ++r)
       if (largest(outputs, r) == classes[as_size(r)]) ++state[0];
-    state[1] += static_cast<double>(outputs.rows);
+    state[1] += as_double(outputs.rows);
   }
   [[nodiscard]] double result(std::span<const double> state) const { return ratio(state[0], state[1]); }
 

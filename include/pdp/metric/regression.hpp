@@ -18,9 +18,8 @@ struct MeanAbsoluteError {
   [[nodiscard]] std::string name() const { return "mean absolute error"; }
   [[nodiscard]] Index state_size(Index) const { return 2; }  // sum, number of values
   void add(Matrix<const float> outputs, std::span<const float> targets, std::span<double> state) const {
-    for (Index i = 0; i < outputs.size(); ++i)
-      state[0] += std::abs(static_cast<double>(outputs.data[i]) - static_cast<double>(targets[as_size(i)]));
-    state[1] += static_cast<double>(outputs.size());
+    for (Index i = 0; i < outputs.size(); ++i) state[0] += std::abs(as_double(outputs.data[i]) - as_double(targets[as_size(i)]));
+    state[1] += as_double(outputs.size());
   }
   [[nodiscard]] double result(std::span<const double> state) const { return ratio(state[0], state[1]); }
 };
@@ -31,10 +30,10 @@ struct RootMeanSquaredError {
   [[nodiscard]] Index state_size(Index) const { return 2; }  // sum, number of values
   void add(Matrix<const float> outputs, std::span<const float> targets, std::span<double> state) const {
     for (Index i = 0; i < outputs.size(); ++i) {
-      const double error = static_cast<double>(outputs.data[i]) - static_cast<double>(targets[as_size(i)]);
+      const double error = as_double(outputs.data[i]) - as_double(targets[as_size(i)]);
       state[0] += error * error;
     }
-    state[1] += static_cast<double>(outputs.size());
+    state[1] += as_double(outputs.size());
   }
   [[nodiscard]] double result(std::span<const double> state) const { return std::sqrt(ratio(state[0], state[1])); }
 };
@@ -51,8 +50,7 @@ struct RSquared {
     for (Index r = 0; r < outputs.rows; ++r) {
       ++state[0];
       for (Index c = 0; c < outputs.cols; ++c) {
-        const double target = static_cast<double>(targets[as_size(r * outputs.cols + c)]),
-                     error = static_cast<double>(outputs.row(r)[c]) - target;
+        const double target = as_double(targets[as_size(r * outputs.cols + c)]), error = as_double(outputs.row(r)[c]) - target;
         const std::span<double> column = state.subspan(as_size(1 + 3 * c), 3);
         const double before = target - column[0];
         column[0] += before / state[0];
@@ -81,7 +79,7 @@ struct RSquared {
       sum += deviations > 0 ? 1 - errors / deviations : errors == 0 ? 1 : 0;
     }
     const std::size_t outputs = state.size() / 3;
-    return state[0] > 0 ? sum / static_cast<double>(outputs) : not_a_number<double>();
+    return state[0] > 0 ? sum / as_double(outputs) : not_a_number<double>();
   }
 };
 

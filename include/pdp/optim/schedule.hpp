@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstdint>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/copyable.hpp>
 #include <pdp/core/separate_compilation.hpp>
 
@@ -41,7 +42,7 @@ struct Linear {
   float to = 0;
   [[nodiscard]] constexpr float factor(std::int64_t step) const {
     if (step >= steps) return to;
-    return static_cast<float>(1 - (1 - static_cast<double>(to)) * static_cast<double>(step) / static_cast<double>(steps));
+    return static_cast<float>(1 - (1 - as_double(to)) * as_double(step) / as_double(steps));
   }
   void check() const;
 };
@@ -99,7 +100,7 @@ struct WarmUp {
   std::int64_t steps = 1;
   Then then{};
   [[nodiscard]] constexpr float factor(std::int64_t step) const {
-    return step < steps ? static_cast<float>(static_cast<double>(step + 1) / static_cast<double>(steps)) : then.factor(step - steps);
+    return step < steps ? static_cast<float>(as_double(step + 1) / as_double(steps)) : then.factor(step - steps);
   }
   void check() const {
     detail::check_steps("WarmUp", steps, 0);

@@ -73,11 +73,10 @@ constexpr std::vector<int> split_by_cost(const nn::Outline& model, int stages) {
     }
     return least[at(stages - 1, layers)];
   };
-  const double dearest =
-      minimize([](Index stage) { return static_cast<double>(stage); }, [](double a, double b) { return std::max(a, b); });
+  const double dearest = minimize([](Index stage) { return as_double(stage); }, [](double a, double b) { return std::max(a, b); });
   minimize(
       [&](Index stage) {
-        const auto each = static_cast<double>(stage);
+        const auto each = as_double(stage);
         return each > dearest ? never : each * each;
       },
       [](double a, double b) { return a + b; });

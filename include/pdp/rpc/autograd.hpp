@@ -81,7 +81,7 @@ class Context {
             own,
             divisor,
             output.network().template async<&N::template loss<L>>(id, output.values(), loss, number, std::move(targets),
-                                                                  rows == 0 ? divisor : static_cast<double>(rows))};
+                                                                  rows == 0 ? divisor : as_double(rows))};
   }
 
   /// Runs the backward passes of all calls that these losses depend on, the last call first. Other losses have no part in it. Each call can

@@ -57,7 +57,7 @@ class Replica {
       throw ConfigError{text("the gradient of ", own, " rows was to be averaged over ", rows, " rows; expected at least as many")};
     auto tensors = part_.take(x.rows, true);
     part_.forward(*tensors, x);
-    const double divisor = rows != 0 ? static_cast<double>(rows) : loss::divisor_of_rows(loss_, targets, x.rows);
+    const double divisor = rows != 0 ? as_double(rows) : loss::divisor_of_rows(loss_, targets, x.rows);
     const double scale = divisor > 0 ? 1 / divisor : 0;
     LossSums sums;
     loss::compute(loss_, part_.device(), Matrix<const float>{part_.output(*tensors)}, targets, &scale, part_.output_gradient(*tensors),

@@ -53,7 +53,7 @@ template <std::floating_point T>
 std::vector<T> random_values(Index count, const GradientOptions& options, std::string_view name, double mean, double deviation) {
   std::vector<T> values(as_size(count));
   random::fill_normal<T>(random::make_key(options.seed, name), 0, values);
-  for (T& value : values) value = static_cast<T>(mean + deviation * static_cast<double>(value));
+  for (T& value : values) value = static_cast<T>(mean + deviation * as_double(value));
   return values;
 }
 
@@ -78,14 +78,14 @@ std::string six_digits(double value);
 template <class T, class F>
 double central_difference(T& value, double step, std::span<const double> c, F&& y) {
   const T kept = value;
-  const T above = static_cast<T>(static_cast<double>(kept) + step), below = static_cast<T>(static_cast<double>(kept) - step);
+  const T above = static_cast<T>(as_double(kept) + step), below = static_cast<T>(as_double(kept) - step);
   value = above;
   std::vector<double> change = y();
   value = below;
   const std::vector<double> lower = y();
   value = kept;
   for (std::size_t i = 0; i < change.size(); ++i) change[i] -= lower[i];
-  return weighted_sum(c, change) / (static_cast<double>(above) - static_cast<double>(below));
+  return weighted_sum(c, change) / (as_double(above) - as_double(below));
 }
 
 /// Compares the gradient of the sum of c y with central differences, for each of `values`. Returns the first difference that is too large,
@@ -103,9 +103,9 @@ std::optional<Mismatch> first_mismatch(std::span<T> values, std::span<const T> g
   double terms = 0;
   const std::vector<double> now = y();
   for (std::size_t i = 0; i < now.size(); ++i) terms += std::abs(c[i] * now[i]);
-  const double rounding = terms * static_cast<double>(std::numeric_limits<T>::epsilon()) / options.step;
+  const double rounding = terms * as_double(std::numeric_limits<T>::epsilon()) / options.step;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto found = static_cast<double>(gradient[i]);
+    const auto found = as_double(gradient[i]);
     const auto agrees = [&](double wanted, double noise) {
       return is_finite(found) && is_finite(wanted) && std::abs(found - wanted) <= options.tolerance * largest + noise;
     };

@@ -37,7 +37,7 @@ class LossCheck {
         cols_{cols},
         targets_(targets.begin(), targets.end()),
         target_width_{loss.target_elements(cols)},
-        scale_{0.75 / static_cast<double>(options.rows)},
+        scale_{0.75 / as_double(options.rows)},
         output_{random_values<T>(options.rows * cols, options, "outputs", options.mean, options.deviation)},
         gradient_{options.rows * cols} {}
 
@@ -84,7 +84,7 @@ class LossCheck {
     if (differ(sums, apart)) return text("the loss gives ", told(sums), "; expected ", told(apart), ", the sum over its rows one by one");
     if (const LossSums none = of_rows(0, 0, true); none.loss != 0 || none.correct != 0)
       return text("the loss gives ", told(none), " for 0 rows; expected 0");
-    if (const double most = L::has_classes ? static_cast<double>(rows()) : 0; !(sums.correct >= 0 && sums.correct <= most))
+    if (const double most = L::has_classes ? as_double(rows()) : 0; !(sums.correct >= 0 && sums.correct <= most))
       return text("the loss gives ", told(sums), "; expected at most ", most, L::has_classes ? " correct rows" : ", as it has no classes");
     return {};
   }
@@ -124,7 +124,7 @@ std::vector<typename L::Target> random_targets(const L& loss, Index outputs, con
   std::vector<typename L::Target> targets;
   for (const double number : numbers) {
     if constexpr (std::integral<typename L::Target>)
-      targets.push_back(static_cast<typename L::Target>(std::fmod(std::abs(number) * 1000, static_cast<double>(outputs))));
+      targets.push_back(static_cast<typename L::Target>(std::fmod(std::abs(number) * 1000, as_double(outputs))));
     else
       targets.push_back(static_cast<typename L::Target>(number));
   }

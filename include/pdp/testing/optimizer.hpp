@@ -57,8 +57,8 @@ class OptimizerCheck {
       const std::vector<float> whole = updated(simd, {0, options_.elements});
       for (std::size_t i = 0; i < whole.size(); ++i) {
         if (!(std::abs(whole[i] - expected[i]) <= static_cast<float>(options_.tolerance) * std::max(1.0f, std::abs(expected[i])))) {
-          return update_fault(text("update with vectors of ", bytes, " bytes"), as_index(i), static_cast<double>(whole[i]),
-                              static_cast<double>(expected[i]), options_.steps) +
+          return update_fault(text("update with vectors of ", bytes, " bytes"), as_index(i), as_double(whole[i]), as_double(expected[i]),
+                              options_.steps) +
                  (keeps() ? ", as update with a float V"
                           : ", as update with a float V and its state, which keeps_state() says is not needed");
         }
@@ -67,8 +67,8 @@ class OptimizerCheck {
       const std::vector<float> parts = updated(simd, {0, std::min<Index>(1, half), half, options_.elements});
       for (std::size_t i = 0; i < whole.size(); ++i) {
         if (parts[i] != whole[i]) {
-          return update_fault(text("update of parts, with vectors of ", bytes, " bytes,"), as_index(i), static_cast<double>(parts[i]),
-                              static_cast<double>(whole[i]), options_.steps) +
+          return update_fault(text("update of parts, with vectors of ", bytes, " bytes,"), as_index(i), as_double(parts[i]),
+                              as_double(whole[i]), options_.steps) +
                  ", as in an update of all parameters at once";
         }
       }
@@ -93,9 +93,8 @@ class OptimizerCheck {
         const float before = parameters[i];
         rule_.update(parameters[i], gradient[i], states[i], info);
         if (!is_finite(parameters[i]))
-          return text("update gives ", six_digits(static_cast<double>(parameters[i])), " in step ", step, " for the parameter ",
-                      six_digits(static_cast<double>(before)), " and the gradient ", six_digits(static_cast<double>(gradient[i])),
-                      "; expected a finite value");
+          return text("update gives ", six_digits(as_double(parameters[i])), " in step ", step, " for the parameter ",
+                      six_digits(as_double(before)), " and the gradient ", six_digits(as_double(gradient[i])), "; expected a finite value");
       }
     }
     return {};

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/random.hpp>
 
@@ -28,7 +29,7 @@ std::vector<double> serial_sum(int ranks, std::size_t elements) {
   std::vector<double> sums(elements);
   for (int rank = 0; rank < ranks; ++rank) {
     const std::vector<T> values = normal<T>(elements, rank);
-    for (std::size_t i = 0; i < elements; ++i) sums[i] += static_cast<double>(values[i]);
+    for (std::size_t i = 0; i < elements; ++i) sums[i] += as_double(values[i]);
   }
   return sums;
 }
@@ -50,7 +51,7 @@ double relative_difference(const R& values, const S& expected) {
   double difference = 0, magnitude = 0;
   for (std::size_t i = 0; i < std::ranges::size(values); ++i) {
     const auto at = static_cast<std::ranges::range_difference_t<R>>(i);
-    const auto value = static_cast<double>(std::ranges::begin(values)[at]), wanted = static_cast<double>(std::ranges::begin(expected)[at]);
+    const auto value = as_double(std::ranges::begin(values)[at]), wanted = as_double(std::ranges::begin(expected)[at]);
     if (is_nan(value) || is_nan(wanted)) return infinite;
     if (value != wanted) difference = std::max(difference, std::abs(value - wanted));
     magnitude = std::max(magnitude, std::abs(wanted));

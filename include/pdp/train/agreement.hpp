@@ -132,7 +132,7 @@ double probe(const Rule& rule, float lr_factor, float value, float first_gradien
   typename Rule::template State<float> state{};
   rule.update(value, first_gradient, state, constants(rule, StepInfo{1, lr_factor}));
   rule.update(value, second_gradient, state, constants(rule, StepInfo{2, lr_factor}));
-  return static_cast<double>(value);
+  return as_double(value);
 }
 
 /// Returns numbers(), or an empty list if it throws because this rank's arguments are invalid. If only this rank has invalid arguments, the
@@ -168,7 +168,7 @@ void check_agreement(C& world, const D& device, const TaskType& task, strategy::
   given.parameter_groups =
       detail::if_any([&] { return engine::numbers_of(engine::groups_of(task.optimizer), nn::parameters_of(task.model)); });
   for (std::size_t number = 0; number < given.schedule.size(); ++number)  // steps 0, 1, 2, 4, ... 65536
-    given.schedule[number] = static_cast<double>(task.schedule.factor(number == 0 ? 0 : std::int64_t{1} << (number - 1)));
+    given.schedule[number] = as_double(task.schedule.factor(number == 0 ? 0 : std::int64_t{1} << (number - 1)));
   detail::agreement_of(given, options).check(world, device);
 }
 

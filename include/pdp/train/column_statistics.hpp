@@ -123,7 +123,7 @@ template <comm::Communicator C, data::Dataset D, class Dev = cpu::Cpu>
   }
   const detail::DataDivision division = detail::division_of(world, device, data::view_of(set), true, own_share, 0);
   detail::check_has_values(division.samples, set.sample_shape());
-  std::vector<double> own{static_cast<double>(own_share.index), static_cast<double>(set.size())};
+  std::vector<double> own{as_double(own_share.index), as_double(set.size())};
   checkpoint::on_every_rank(world, device, [&] {
     data::ColumnMoments moments{columns};
     for (int part = 0; part < detail::statistics_parts; ++part) moments.merge(detail::moments_of(set, part));

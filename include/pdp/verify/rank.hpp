@@ -142,7 +142,7 @@ class RehearsedRank {
   }
   [[nodiscard]] constexpr const nn::Outline::Layer& layer(int number) const { return model_->layers[as_size(number)]; }
   [[nodiscard]] constexpr bool is_known(Op start) const { return known_[as_size(start)]; }
-  constexpr void take_time(int number) { clock.compute(static_cast<double>(cost(layer(number)))); }
+  constexpr void take_time(int number) { clock.compute(as_double(cost(layer(number)))); }
   /// Records that layer `from` writes a value at a boundary.
   constexpr const char* give(Tensor tensor, int m, int boundary, int from, bool is_term) {
     return values.give(tensor, m, boundary, is_term ? State::term : State::whole, layer(from).is_view);

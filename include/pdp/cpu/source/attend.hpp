@@ -281,7 +281,7 @@ void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matr
     const Index half = how.width / 2;
     for (Index position = begin; position < end; ++position) {
       for (Index i = 0; i < half; ++i) {
-        const double angle = rotation.sign() * static_cast<double>(position) * std::pow(rotation.base, rotation.exponent(i, how.width));
+        const double angle = rotation.sign() * as_double(position) * std::pow(rotation.base, rotation.exponent(i, how.width));
         const auto cosine = static_cast<T>(std::cos(angle)), sine = static_cast<T>(std::sin(angle));
         for (Index row = 0; row < x.rows; ++row) {
           for (Index which = 0; which < how.heads + how.key_heads; ++which) {

@@ -88,8 +88,8 @@ void channel_sums(const Cpu& cpu, const BatchNormalisation& how, Index rows, dou
         for (Index row = 0; row < rows; ++row) {
           const Index at = (row * how.channels + channel) * how.positions;
           const Two<T> found = detail::sums<V>(how.positions, [=](const auto& lanes) { return term(at, lanes); });
-          first += static_cast<double>(found.first);
-          second += static_cast<double>(found.second);
+          first += as_double(found.first);
+          second += as_double(found.second);
         }
         finish(channel, first, second);
         sums[channel] = first;
@@ -102,14 +102,14 @@ void channel_sums(const Cpu& cpu, const BatchNormalisation& how, Index rows, dou
 /// Returns the statistics of a channel in the whole batch.
 template <class T>
 ChannelStatistics statistics_of(const BatchNormalisation& how, const double* sums, const T* shift, Index channel) {
-  return {how, sums, static_cast<double>(shift[channel]), channel};
+  return {how, sums, as_double(shift[channel]), channel};
 }
 
 }  // namespace detail
 
 template <class T>
 void batch_statistics(const Cpu& cpu, const BatchNormalisation& how, Matrix<const T> x, const T* shift, double* sums) {
-  sums[0] = static_cast<double>(x.rows * how.positions);
+  sums[0] = as_double(x.rows * how.positions);
   double* const first = sums + 1;
   // The mean of this rank's rows, which the values are near to. In a second pass, few digits of their squares are lost.
   detail::channel_sums<T>(cpu, how, x.rows, first, [=](Index) {
@@ -128,7 +128,7 @@ void batch_statistics(const Cpu& cpu, const BatchNormalisation& how, Matrix<cons
         };
       },
       [=](Index channel, double& sum, double& squares) {
-        const double moved = static_cast<double>(static_cast<Accumulated<T>>(first[channel] / count)) - static_cast<double>(shift[channel]);
+        const double moved = as_double(static_cast<Accumulated<T>>(first[channel] / count)) - as_double(shift[channel]);
         squares += moved * (2 * sum + moved * sums[0]);
         sum += moved * sums[0];
       });
@@ -140,8 +140,8 @@ void batch_normalise(const Cpu& cpu, const BatchNormalisation& how, Matrix<const
   detail::by_channel<T>(cpu, how, x, nullptr, y.data, [=](Index channel) {
     const ChannelStatistics of = detail::statistics_of(how, sums, shift, channel);
     using N = Accumulated<T>;
-    return detail::ChannelNumbers<N>{
-        static_cast<N>(of.mean), static_cast<N>(detail::scale_of(of.variance, how) * static_cast<double>(weight[channel])), bias[channel]};
+    return detail::ChannelNumbers<N>{static_cast<N>(of.mean),
+                                     static_cast<N>(detail::scale_of(of.variance, how) * as_double(weight[channel])), bias[channel]};
   });
 }
 
@@ -149,9 +149,9 @@ template <class T>
 void normalise_channels(const Cpu& cpu, const BatchNormalisation& how, Matrix<const T> x, const T* mean, const T* variance, const T* weight,
                         const T* bias, Matrix<T> y) {
   detail::by_channel<T>(cpu, how, x, nullptr, y.data, [=](Index channel) {
-    const double scale = detail::scale_of(static_cast<double>(variance[channel]), how);
+    const double scale = detail::scale_of(as_double(variance[channel]), how);
     using N = Accumulated<T>;
-    return detail::ChannelNumbers<N>{mean == nullptr ? T{} : mean[channel], static_cast<N>(scale * static_cast<double>(weight[channel])),
+    return detail::ChannelNumbers<N>{mean == nullptr ? T{} : mean[channel], static_cast<N>(scale * as_double(weight[channel])),
                                      bias == nullptr ? T{} : bias[channel]};
   });
 }
@@ -178,7 +178,7 @@ void batch_normalise_backward(const Cpu& cpu, const BatchNormalisation& how, Mat
   const double* const all = sums + how.forward_sums();
   detail::by_channel<T>(cpu, how, x, gradient_y.data, gradient_x.data, [=](Index channel) {
     const ChannelStatistics of = detail::statistics_of(how, sums, shift, channel);
-    const double scale = detail::scale_of(of.variance, how), factor = scale * static_cast<double>(weight[channel]);
+    const double scale = detail::scale_of(of.variance, how), factor = scale * as_double(weight[channel]);
     using N = Accumulated<T>;
     return detail::ChannelNumbers<N>{static_cast<N>(of.mean), static_cast<N>(-factor * scale * all[how.channels + channel] / of.count),
                                      static_cast<N>(-factor * all[channel] / of.count), static_cast<N>(factor)};
@@ -190,7 +190,7 @@ void batch_parameter_gradients(const Cpu&, const BatchNormalisation& how, Index 
                                const T* mean, const T* variance, const double* sums, Index block, Accumulated<T>* gradient,
                                bool accumulate) {
   const double* const own = sums + how.forward_sums() + how.backward_sums();
-  const double part = rows == 0 ? 0 : static_cast<double>(rows) * numbers->row_scale * momentum;
+  const double part = rows == 0 ? 0 : as_double(rows) * numbers->row_scale * momentum;
   for (Index channel = 0; channel < how.channels; ++channel) {
     const ChannelStatistics of = detail::statistics_of(how, sums, mean, channel);
     const auto put = [&](Index number, double value) {
@@ -199,8 +199,8 @@ void batch_parameter_gradients(const Cpu&, const BatchNormalisation& how, Index 
     };
     put(0, own[how.channels + channel]);
     put(1, own[channel]);
-    put(2, rows == 0 ? 0 : part * (of.mean - static_cast<double>(mean[channel])));
-    put(3, rows == 0 ? 0 : part * (of.unbiased() - static_cast<double>(variance[channel])));
+    put(2, rows == 0 ? 0 : part * (of.mean - as_double(mean[channel])));
+    put(3, rows == 0 ? 0 : part * (of.unbiased() - as_double(variance[channel])));
   }
 }
 

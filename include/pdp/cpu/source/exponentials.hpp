@@ -35,8 +35,8 @@ double sum(const T* x, Index count) {
   std::array<double, 4> sums{};  // four sums, as a compiler must not reorder the terms of a single one
   Index i = 0;
   for (; i + 4 <= count; i += 4)
-    for (Index lane = 0; lane < 4; ++lane) sums[as_size(lane)] += static_cast<double>(x[i + lane]);
-  for (; i < count; ++i) sums[0] += static_cast<double>(x[i]);
+    for (Index lane = 0; lane < 4; ++lane) sums[as_size(lane)] += as_double(x[i + lane]);
+  for (; i < count; ++i) sums[0] += as_double(x[i]);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 /// Computes to = function(x), elementwise. Calls the function with registers and with single numbers. `to` may be x.

@@ -27,12 +27,11 @@ struct SmoothLabels {
   ClassWeights weights;
   double smoothing = 0, of_class = 0;  // of_class: the second term, without weights
 
-  SmoothLabels(double by, Index columns, const ClassWeights& of)
-      : weights{of}, smoothing{by}, of_class{by / static_cast<double>(columns)} {}
+  SmoothLabels(double by, Index columns, const ClassWeights& of) : weights{of}, smoothing{by}, of_class{by / as_double(columns)} {}
 
   /// Returns the first term of the element at the label.
   [[nodiscard]] double of_label(Index label) const {
-    return (1 - smoothing) * (weights.any() ? static_cast<double>(weights.of_class[as_size(label)]) : 1);
+    return (1 - smoothing) * (weights.any() ? as_double(weights.of_class[as_size(label)]) : 1);
   }
   /// Returns the sum of the second term over all classes.
   [[nodiscard]] double of_classes() const { return weights.any() ? of_class * weights.sum : smoothing; }
@@ -48,7 +47,7 @@ struct SmoothLabels {
   [[nodiscard]] double sum_of(const T* logits, Index columns, Index first) const {
     if (!weights.any()) return sum(logits, columns);
     double total = 0;
-    for (Index c = 0; c < columns; ++c) total += static_cast<double>(weights.of_class[as_size(first + c)]) * static_cast<double>(logits[c]);
+    for (Index c = 0; c < columns; ++c) total += as_double(weights.of_class[as_size(first + c)]) * as_double(logits[c]);
     return total;
   }
 };
@@ -97,7 +96,7 @@ void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<con
       } else {
         total = detail::sum_of_exponentials<V>(x, largest, width);
       }
-      found.loss += of_all * (std::log(total) + static_cast<double>(largest)) - of_label * static_cast<double>(x[label]);
+      found.loss += of_all * (std::log(total) + as_double(largest)) - of_label * as_double(x[label]);
       if (smoothing > 0) found.loss -= labels.of_class * labels.sum_of(x, width, 0);
     }
     sums->loss += found.loss;
@@ -150,9 +149,9 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
       double total = 0, logit = 0, sum = 0;
       for (Index other = r; other < parts.rows; other += logits.rows) {
         const T* const known = parts.row(other);
-        total += (1 + static_cast<double>(known[1])) * std::exp(static_cast<double>(known[0]) - static_cast<double>(best[0]));
-        logit += static_cast<double>(known[2]);
-        if (smoothing > 0) sum += static_cast<double>(known[4]);
+        total += (1 + as_double(known[1])) * std::exp(as_double(known[0]) - as_double(best[0]));
+        logit += as_double(known[2]);
+        if (smoothing > 0) sum += as_double(known[4]);
       }
       if (gradient.data != nullptr) {
         T* const g = gradient.row(r);
@@ -163,7 +162,7 @@ void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std:
         if (label >= first && label - first < logits.cols) g[label - first] -= static_cast<T>(scale * of_label);
       }
       found.correct += best[3] != 0 ? 1 : 0;
-      found.loss += of_all * (std::log(total) + static_cast<double>(best[0])) - of_label * logit;
+      found.loss += of_all * (std::log(total) + as_double(best[0])) - of_label * logit;
       if (smoothing > 0) found.loss -= labels.of_class * sum;
     }
     sums->loss += found.loss;
@@ -200,7 +199,7 @@ void squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const T> targe
         sum += error * error;
         if (writes) g[c] = error * factor;
       }
-      found.loss += static_cast<double>(sum / width);
+      found.loss += as_double(sum / width);
     }
     sums->loss += found.loss;
     sums->correct += found.correct;

@@ -31,8 +31,7 @@ void for_each_channel(const Cpu& cpu, Index channels, Index values, const Body& 
   });
 }
 
-/// A run of windows of one row of windows, with the position of one of their values in the channel. Window first + i has it at
-/// position + i * stride.
+/// Windows of one row of windows. A value of window first + i has the position `position` + i * stride in the channel.
 struct WindowRun {
   Index first, count, position, stride;
 };

@@ -87,7 +87,7 @@ void sum_of_squares(const Cpu& cpu, Matrix<const T> values, double* sum) {
       d = d + square(from + 3 * V::count);
     }
     double found = ((a + b) + (c + d)).sum();
-    for (; i < values.size(); ++i) found += static_cast<double>(values.data[i]) * static_cast<double>(values.data[i]);
+    for (; i < values.size(); ++i) found += as_double(values.data[i]) * as_double(values.data[i]);
     *sum += found;
   });
 }

@@ -41,7 +41,7 @@ PDP_INLINE void Normalisation::apply(std::span<float> rows) const {
   for (std::size_t row = 0; row < rows.size(); row += width) {
     for (std::size_t column = 0; column < width; ++column) {
       float& value = rows[row + column];
-      value = static_cast<float>((static_cast<double>(value) - scales[column].mean) * scales[column].factor);
+      value = static_cast<float>((as_double(value) - scales[column].mean) * scales[column].factor);
     }
   }
 }

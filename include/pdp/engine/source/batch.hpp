@@ -28,7 +28,7 @@ PDP_INLINE Totals totals_of(const StepNumbers& numbers, const RowTotals& rows, d
   const auto ranks = [](double sum) { return as_int(std::lround(sum)); };
   return {.loss = numbers.sums.loss,
           .correct = numbers.sums.correct,
-          .rows = static_cast<double>(rows.counted),
+          .rows = as_double(rows.counted),
           .gradient_norm = numbers.norm,
           .skipped = numbers.skips,
           .loss_scale = numbers.loss_scale,
@@ -36,7 +36,7 @@ PDP_INLINE Totals totals_of(const StepNumbers& numbers, const RowTotals& rows, d
           .saves = ranks(numbers.saves),
           .ends = ranks(numbers.ends),
           .seconds = seconds,
-          .ignored = static_cast<double>(rows.ignored),
+          .ignored = as_double(rows.ignored),
           .weight = rows.weight};
 }
 

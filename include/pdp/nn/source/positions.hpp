@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/random.hpp>
 #include <pdp/core/separate_compilation.hpp>
 #include <pdp/core/shape.hpp>
@@ -13,7 +14,7 @@ namespace pdp::nn {
 
 PDP_INLINE double detail::sinusoidal_position(random::Key, Index element, Index, Index width) {
   const Index position = element / width, i = element % width / 2;
-  const double angle = static_cast<double>(position) * std::pow(10000.0, -static_cast<double>(2 * i) / static_cast<double>(width));
+  const double angle = as_double(position) * std::pow(10000.0, -as_double(2 * i) / as_double(width));
   return element % width % 2 == 0 ? std::sin(angle) : std::cos(angle);
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -26,10 +27,10 @@ PDP_INLINE ReduceOnPlateau::ReduceOnPlateau(const ReduceOnPlateauOptions& option
     if (!is_finite(value) || value < 0 || value > most)
       throw ConfigError{text("ReduceOnPlateau was given ", name, " = ", value, "; give it a number from 0 to ", most)};
   };
-  check("by", static_cast<double>(options.by), 1);
-  check("least", static_cast<double>(options.least), 1);
-  check("patience", static_cast<double>(options.patience), 1e9);
-  check("cooldown", static_cast<double>(options.cooldown), 1e9);
+  check("by", as_double(options.by), 1);
+  check("least", as_double(options.least), 1);
+  check("patience", as_double(options.patience), 1e9);
+  check("cooldown", as_double(options.cooldown), 1e9);
   check("threshold", options.threshold, options.is_relative ? 1 : 1e300);
 }
 
@@ -53,7 +54,7 @@ PDP_INLINE double ReduceOnPlateau::factor_after(double value) {
     waited_ = 0;
   }
   if (waited_ > options_.patience) {
-    factor_ = std::max(factor_ * static_cast<double>(options_.by), std::min(factor_, static_cast<double>(options_.least)));
+    factor_ = std::max(factor_ * as_double(options_.by), std::min(factor_, as_double(options_.least)));
     resting_ = options_.cooldown;
     waited_ = 0;
   }

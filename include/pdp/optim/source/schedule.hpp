@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <numbers>
 
+#include <pdp/core/cast.hpp>
 #include <pdp/core/error.hpp>
 #include <pdp/core/finite.hpp>
 #include <pdp/core/separate_compilation.hpp>
@@ -38,50 +39,49 @@ PDP_INLINE void check_number(const char* schedule, const char* name, double valu
 
 PDP_INLINE void Linear::check() const {
   detail::check_steps("Linear", steps, 0);
-  detail::check_number("Linear", "to", static_cast<double>(to), 0, detail::most_factor);
+  detail::check_number("Linear", "to", as_double(to), 0, detail::most_factor);
 }
 
 PDP_INLINE void Cosine::check() const {
   detail::check_steps("Cosine", steps, 0);
-  detail::check_number("Cosine", "to", static_cast<double>(to), 0, detail::most_factor);
+  detail::check_number("Cosine", "to", as_double(to), 0, detail::most_factor);
 }
 
 PDP_INLINE void StepDecay::check() const {
   detail::check_steps("StepDecay", steps, 1);
-  detail::check_number("StepDecay", "by", static_cast<double>(by), 0, detail::most_factor);
+  detail::check_number("StepDecay", "by", as_double(by), 0, detail::most_factor);
 }
 
 PDP_INLINE void Exponential::check() const {
   detail::check_steps("Exponential", steps, 1);
-  detail::check_number("Exponential", "by", static_cast<double>(by), 0, detail::most_factor);
+  detail::check_number("Exponential", "by", as_double(by), 0, detail::most_factor);
 }
 
 PDP_INLINE void CosineRestarts::check() const {
   detail::check_steps("CosineRestarts", steps, 1);
-  detail::check_number("CosineRestarts", "growth", static_cast<double>(growth), 1, detail::most_factor);
-  detail::check_number("CosineRestarts", "to", static_cast<double>(to), 0, detail::most_factor);
+  detail::check_number("CosineRestarts", "growth", as_double(growth), 1, detail::most_factor);
+  detail::check_number("CosineRestarts", "to", as_double(to), 0, detail::most_factor);
 }
 
 PDP_INLINE void OneCycle::check() const {
   detail::check_steps("OneCycle", steps, 0);
-  detail::check_number("OneCycle", "rise", static_cast<double>(rise), 0, 1);
-  detail::check_number("OneCycle", "from", static_cast<double>(from), 0, detail::most_factor);
-  detail::check_number("OneCycle", "to", static_cast<double>(to), 0, detail::most_factor);
+  detail::check_number("OneCycle", "rise", as_double(rise), 0, 1);
+  detail::check_number("OneCycle", "from", as_double(from), 0, detail::most_factor);
+  detail::check_number("OneCycle", "to", as_double(to), 0, detail::most_factor);
 }
 
 PDP_INLINE float Cosine::factor(std::int64_t step) const {
   if (step >= steps) return to;
-  return static_cast<float>(detail::half_cosine(1, static_cast<double>(to), static_cast<double>(step) / static_cast<double>(steps)));
+  return static_cast<float>(detail::half_cosine(1, as_double(to), as_double(step) / as_double(steps)));
 }
 
 PDP_INLINE float StepDecay::factor(std::int64_t step) const {
   const std::int64_t times = step / std::max<std::int64_t>(steps, 1);
-  return static_cast<float>(std::pow(static_cast<double>(by), static_cast<double>(times)));
+  return static_cast<float>(std::pow(as_double(by), as_double(times)));
 }
 
 PDP_INLINE float Exponential::factor(std::int64_t step) const {
-  return static_cast<float>(
-      std::pow(static_cast<double>(by), static_cast<double>(step) / static_cast<double>(std::max<std::int64_t>(steps, 1))));
+  return static_cast<float>(std::pow(as_double(by), as_double(step) / as_double(std::max<std::int64_t>(steps, 1))));
 }
 
 PDP_INLINE float CosineRestarts::factor(std::int64_t step) const {
@@ -95,8 +95,8 @@ PDP_INLINE float CosineRestarts::factor(std::int64_t step) const {
 }
 
 PDP_INLINE float OneCycle::factor(std::int64_t step) const {
-  const double last = static_cast<double>(steps) - 1, peak = static_cast<double>(rise) * static_cast<double>(steps) - 1;
-  const auto at = static_cast<double>(step), begin = static_cast<double>(from), end = static_cast<double>(to);
+  const double last = as_double(steps) - 1, peak = as_double(rise) * as_double(steps) - 1;
+  const auto at = as_double(step), begin = as_double(from), end = as_double(to);
   if (at >= last) return to;
   if (at <= peak) return static_cast<float>(peak > 0 ? detail::half_cosine(begin, 1, at / peak) : 1.0);
   return static_cast<float>(detail::half_cosine(1, end, (at - peak) / (last - peak)));

@@ -110,8 +110,8 @@ PDP_INLINE std::string detail::html_of(const Figure& figure) {
 PDP_INLINE std::vector<Point> points_of(const Curve& curve, double unit) {
   std::vector<Point> points;
   for (const Curve::Bucket& bucket : curve.buckets())
-    points.push_back({(static_cast<double>(bucket.first) + static_cast<double>(bucket.last)) / 2, bucket.mean / unit, bucket.low / unit,
-                      bucket.high / unit, bucket.values > 0, bucket.not_finite > 0, bucket.first, bucket.last});
+    points.push_back({(as_double(bucket.first) + as_double(bucket.last)) / 2, bucket.mean / unit, bucket.low / unit, bucket.high / unit,
+                      bucket.values > 0, bucket.not_finite > 0, bucket.first, bucket.last});
   return points;
 }
 
@@ -131,7 +131,7 @@ PDP_INLINE std::string html_of(const LineChart& chart) {
   }
   if (figure.legend.empty()) return detail::html_of(figure);
   const bool has_values = low <= high;
-  const Axis x = axis_of(static_cast<double>(first), static_cast<double>(last), {.is_whole = true, .has_margin = false});
+  const Axis x = axis_of(as_double(first), as_double(last), {.is_whole = true, .has_margin = false});
   const Axis y =
       has_values ? axis_of(low, high, {.may_be_logarithmic = chart.may_be_logarithmic, .from_zero = chart.from_zero}) : axis_of(0, 1, {});
   figure.description = fmt::format("Steps {} to {}", whole(first), whole(last));
@@ -149,16 +149,15 @@ PDP_INLINE std::string html_of(const Histogram& histogram) {
   if (histogram.counts.empty()) return detail::html_of(figure);
   const Axis x = axis_of(histogram.low, histogram.high, {.has_margin = false});
   const std::int64_t most = *std::ranges::max_element(histogram.counts);
-  const Axis y = axis_of(0, static_cast<double>(most), {.from_zero = true, .is_whole = true});
+  const Axis y = axis_of(0, as_double(most), {.from_zero = true, .is_whole = true});
   figure.description = fmt::format("{} bars from {} to {} {}; the highest is {}.", histogram.counts.size(), number(histogram.low),
                                    number(histogram.high), histogram.unit, whole(most));
   figure.picture = detail::drawn(x, y, histogram.unit);
-  const double width = (histogram.high - histogram.low) / static_cast<double>(histogram.counts.size());
+  const double width = (histogram.high - histogram.low) / as_double(histogram.counts.size());
   for (std::size_t at = 0; at < histogram.counts.size(); ++at) {
     if (histogram.counts[at] == 0) continue;
-    const double from = histogram.low + width * static_cast<double>(at), x_from = detail::x_of(x, from),
-                 x_to = detail::x_of(x, from + width);
-    const double y_top = detail::y_of(y, static_cast<double>(histogram.counts[at]));
+    const double from = histogram.low + width * as_double(at), x_from = detail::x_of(x, from), x_to = detail::x_of(x, from + width);
+    const double y_top = detail::y_of(y, as_double(histogram.counts[at]));
     figure.picture += fmt::format(
         "<rect class=\"f1\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"><title>{} to {} {}: {}</title></rect>\n",
         x_from + 0.5, y_top, std::max(x_to - x_from - 1, 0.5), detail::bottom - y_top, number(from), number(from + width), histogram.unit,
@@ -196,7 +195,7 @@ PDP_INLINE std::string html_of(const StackedBars& chart) {
       "<div class=\"rows\"><div class=\"names\">{0}</div>\n<svg height=\"{1}\" role=\"img\" aria-labelledby=\"{2}-title {2}-text\">"
       "<title id=\"{2}-title\">{3}</title><desc id=\"{2}-text\">A bar for each name, with its sum at the end.</desc>\n{4}</svg>\n"
       "<div class=\"names\">{5}</div></div>\n",
-      names, row * static_cast<double>(chart.bars.size()), chart.id, escaped(chart.title), bars, totals);
+      names, row * as_double(chart.bars.size()), chart.id, escaped(chart.title), bars, totals);
   return html + fmt::format("<figcaption>{}</figcaption></figure>\n", escaped(chart.note));
 }
 

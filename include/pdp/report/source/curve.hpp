@@ -27,7 +27,7 @@ PDP_INLINE void join(Curve::Bucket& bucket, const Curve::Bucket& next) {
   } else {
     bucket.low = std::min(bucket.low, next.low);
     bucket.high = std::max(bucket.high, next.high);
-    const double part = static_cast<double>(next.values) / static_cast<double>(bucket.values + next.values);
+    const double part = as_double(next.values) / as_double(bucket.values + next.values);
     bucket.mean = std::clamp((1 - part) * bucket.mean + part * next.mean, bucket.low, bucket.high);
   }
   bucket.values += next.values;

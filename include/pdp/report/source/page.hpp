@@ -164,10 +164,10 @@ PDP_INLINE std::string memory_of(const Figures& figures) {
   }
   for (const std::size_t rank : order) {
     const plan::RankUse& use = uses[rank];
-    chart.bars.push_back({fmt::format("rank {}", rank),
-                          plan::detail::byte_text(sum(rank)),
-                          {static_cast<double>(use.parameters), static_cast<double>(use.gradients),
-                           static_cast<double>(use.optimizer_state), static_cast<double>(use.activations)}});
+    chart.bars.push_back(
+        {fmt::format("rank {}", rank),
+         plan::detail::byte_text(sum(rank)),
+         {as_double(use.parameters), as_double(use.gradients), as_double(use.optimizer_state), as_double(use.activations)}});
   }
   chart.note += "Memory of the training as planned. The table of ranks has the memory of whole processes.";
   return html_of(chart);

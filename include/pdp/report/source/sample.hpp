@@ -24,7 +24,7 @@ PDP_INLINE void Sample::add(double value) {
   low_ = count_ == 0 ? value : std::min(low_, value);
   high_ = count_ == 0 ? value : std::max(high_, value);
   ++count_;
-  mean_ += (value - mean_) / static_cast<double>(count_);
+  mean_ += (value - mean_) / as_double(count_);
   if (kept_.size() < most_) return kept_.push_back(value);
   const auto count = static_cast<std::uint64_t>(count_);
   const std::uint64_t place = random::mix(count) % count;
@@ -45,7 +45,7 @@ PDP_INLINE std::vector<double> Sample::sorted() const {
 
 PDP_INLINE double quantile(std::span<const double> sorted, double part) {
   if (sorted.empty()) return 0;
-  const double place = std::clamp(part, 0.0, 1.0) * static_cast<double>(sorted.size() - 1);
+  const double place = std::clamp(part, 0.0, 1.0) * as_double(sorted.size() - 1);
   return sorted[static_cast<std::size_t>(std::lround(place))];
 }
 

@@ -48,11 +48,11 @@ PDP_INLINE std::vector<StepBar> bars_of(const plan::Instructions& list, std::spa
 /// Returns `count` bars of equal length in place of more, each with the activity that takes most of its time. Leaves out idle parts.
 PDP_INLINE std::vector<StepBar> merged(const std::vector<StepBar>& bars, std::size_t count, double seconds) {
   std::vector<ActivityTimes> parts(count);
-  const double length = seconds / static_cast<double>(count);
+  const double length = seconds / as_double(count);
   for (const StepBar& bar : bars) {
     const auto first = std::min(static_cast<std::size_t>(std::max(bar.begin, 0.0) / length), count - 1);
-    for (std::size_t part = first; part < count && length * static_cast<double>(part) < bar.end; ++part) {
-      const double begin = length * static_cast<double>(part);
+    for (std::size_t part = first; part < count && length * as_double(part) < bar.end; ++part) {
+      const double begin = length * as_double(part);
       parts[part][bar.activity] += std::max(0.0, std::min(bar.end, begin + length) - std::max(bar.begin, begin));
     }
   }
@@ -61,7 +61,7 @@ PDP_INLINE std::vector<StepBar> merged(const std::vector<StepBar>& bars, std::si
     const auto most = std::ranges::max_element(parts[part]);
     if (*most <= 0) continue;
     const auto activity = as_size(most - parts[part].begin());
-    const double begin = length * static_cast<double>(part);
+    const double begin = length * as_double(part);
     few.push_back({activity, begin, begin + length, fmt::format("mostly {}", activities[activity].name)});
   }
   return few;
@@ -95,7 +95,7 @@ PDP_INLINE std::string html_of(const engine::Timeline& timeline) {
     html += fmt::format("<span><i class=\"a{}\"></i>{}</span> ", at, activities[at].name);
   html += "</p>\n<div class=\"rows\"><div class=\"names\" aria-hidden=\"true\">";
   for (std::size_t rank = 0; rank < drawn; ++rank) html += fmt::format("<span>rank {}</span>", rank);
-  const double height = row * static_cast<double>(drawn);
+  const double height = row * as_double(drawn);
   html += fmt::format(
       "</div>\n<svg width=\"100%\" height=\"{}\" role=\"img\" aria-labelledby=\"timeline-title timeline-text\">"
       "<title id=\"timeline-title\">Timeline of one step</title><desc id=\"timeline-text\">{} in {}. The table below has the time of each "
@@ -126,7 +126,7 @@ PDP_INLINE std::string html_of(const engine::Timeline& timeline) {
     table.row(cells);
     if (rank >= drawn) continue;
     if (bars.size() > most_bars) bars = detail::merged(bars, most_bars, seconds);
-    html += detail::row_of(bars, row * static_cast<double>(rank) + 3, seconds);
+    html += detail::row_of(bars, row * as_double(rank) + 3, seconds);
   }
   html += "</svg></div>\n";
   if (ranks > drawn)

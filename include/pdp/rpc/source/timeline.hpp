@@ -95,13 +95,13 @@ PDP_INLINE std::string svg_of(const CallTimeline& timeline) {
     }
   }
   first = std::min(first, seconds);
-  const double scale = width / std::max(seconds - first, 1e-9), bottom = top + row * static_cast<double>(timeline.calls.size());
+  const double scale = width / std::max(seconds - first, 1e-9), bottom = top + row * as_double(timeline.calls.size());
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:g}\" height=\"{:g}\" font-family=\"sans-serif\" font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
       left + width + 20, bottom + 30);
   const auto x_of = [&](double time) { return left + (time - first) * scale; };
-  const auto y_of = [&](std::size_t rank) { return top + row * static_cast<double>(rank); };
+  const auto y_of = [&](std::size_t rank) { return top + row * as_double(rank); };
   for (std::size_t rank = 0; rank < timeline.calls.size(); ++rank) {
     svg += fmt::format("<text x=\"8\" y=\"{:g}\">{} {}</text>\n", y_of(rank) + 19, rank, detail::in_svg(timeline.names[rank]));
     for (const CallSpan& call : timeline.calls[rank])

@@ -166,8 +166,8 @@ template <class T>
 std::string LayerCheck<T>::weight_fault(const std::vector<T>& once, const std::vector<double>& weights) {
   // A gradient that cancels out is nothing but rounding errors.
   double largest = 0;
-  for (const T each : once) largest = std::max(largest, std::abs(static_cast<double>(each)));
-  const double rounding = 100 * static_cast<double>(std::numeric_limits<T>::epsilon()) * largest;
+  for (const T each : once) largest = std::max(largest, std::abs(as_double(each)));
+  const double rounding = 100 * as_double(std::numeric_limits<T>::epsilon()) * largest;
   for (const nn::Parameter& parameter : layer_.facts.all_parameters) {
     const auto first = as_size(parameter.offset), count = as_size(parameter.elements());
     const std::span<const T> gradient = std::span{once}.subspan(first, count);
@@ -176,8 +176,7 @@ std::string LayerCheck<T>::weight_fault(const std::vector<T>& once, const std::v
                                                             [this] { return forward(); });
     if (found) return gradient_fault("backward_weight", element_name(parameter, found->element), *found, "forward") + unread();
     for (Index i = 0; i < parameter.elements(); ++i) {
-      const auto twice = static_cast<double>(gradient_.values()[first + as_size(i)]),
-                 wanted = 2 * static_cast<double>(gradient[as_size(i)]);
+      const auto twice = as_double(gradient_.values()[first + as_size(i)]), wanted = 2 * as_double(gradient[as_size(i)]);
       if (!(std::abs(twice - wanted) <= options_.tolerance * (std::abs(twice) + std::abs(wanted)) + rounding))
         return text("backward_weight with accumulate = true gives ", six_digits(twice), " as the gradient of ", element_name(parameter, i),
                     "; expected ", six_digits(wanted), ", the gradient that was there and that of these rows");
@@ -213,7 +212,7 @@ std::string LayerCheck<T>::no_rows_fault() {
   if (!is_intact()) return "a call with 0 rows writes outside of its results";
   for (const nn::Parameter& parameter : layer_.facts.all_parameters) {
     for (Index i = 0; i < parameter.elements(); ++i) {
-      if (const auto found = static_cast<double>(gradient_.data()[parameter.offset + i]); found != 0) {
+      if (const auto found = as_double(gradient_.data()[parameter.offset + i]); found != 0) {
         return text("backward_weight with 0 rows and accumulate = false gives ", six_digits(found), " as the gradient of ",
                     element_name(parameter, i), "; expected 0");
       }

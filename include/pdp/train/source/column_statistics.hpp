@@ -62,7 +62,7 @@ PDP_INLINE data::ColumnMoments detail::merged_shares(std::span<const double> ran
   data::ColumnMoments all{columns};
   for (int share = 0; share < shares; ++share) {
     for (std::size_t at = 0; at < ranks.size(); at += of_rank) {
-      if (ranks[at] != static_cast<double>(share)) continue;
+      if (ranks[at] != as_double(share)) continue;
       const auto mean = ranks.subspan(at + 2, as_size(columns)), squares = ranks.subspan(at + 2 + as_size(columns), as_size(columns));
       all.merge({static_cast<Index>(ranks[at + 1]), {mean.begin(), mean.end()}, {squares.begin(), squares.end()}});
       break;

@@ -39,7 +39,7 @@ PDP_INLINE double tick(double seconds) {
 PDP_INLINE std::string svg_of(const engine::Timeline& timeline) {
   constexpr double left = 70, width = 1130, top = 40, row = 36, bar = 28;
   const double seconds = std::max(timeline.seconds(), 1e-9), scale = width / seconds;
-  const double bottom = top + row * static_cast<double>(timeline.times.size());
+  const double bottom = top + row * as_double(timeline.times.size());
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:g}\" height=\"{:g}\" font-family=\"sans-serif\" font-size=\"12\">\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
@@ -48,10 +48,10 @@ PDP_INLINE std::string svg_of(const engine::Timeline& timeline) {
   for (const auto& [name, colour] : report::activities) {
     svg += fmt::format("<rect x=\"{:g}\" y=\"10\" width=\"12\" height=\"12\" fill=\"{}\"/><text x=\"{:g}\" y=\"20\">{}</text>\n", at,
                        colour, at + 16, name);
-    at += 50 + 7 * static_cast<double>(std::string_view{name}.size());
+    at += 50 + 7 * as_double(std::string_view{name}.size());
   }
   for (std::size_t rank = 0; rank < timeline.times.size(); ++rank) {
-    const double y = top + row * static_cast<double>(rank);
+    const double y = top + row * as_double(rank);
     svg += fmt::format("<text x=\"8\" y=\"{:g}\">rank {}</text>\n", y + 19, rank);
     for (std::size_t i = 0; i < timeline.times[rank].size(); ++i) {
       const auto [begin, end] = timeline.times[rank][i];

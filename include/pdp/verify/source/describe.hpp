@@ -96,7 +96,7 @@ PDP_INLINE RankUse use_of(const Outline& model, const std::vector<Plan>& plans, 
 
 PDP_INLINE std::string byte_text(Index bytes) {
   constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
+  auto value = as_double(bytes);
   std::size_t unit = 0;
   for (; value >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
   return fmt::format("{:.{}f} {}", value, unit > 0 && value < 10 ? 1 : 0, units[unit]);
