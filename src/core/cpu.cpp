@@ -59,7 +59,7 @@ template void fill_normal(Key, Index, std::span<double>);
 
 namespace pdp::cpu {
 
-#define PDP_INSTANTIATE_FOR_ANY(T)                                                                                                       \
+#define PDP_INSTANTIATE(T)                                                                                                               \
   template void relu(const Cpu&, Matrix<const T>, Matrix<T>);                                                                            \
   template void relu_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                                  \
   template void drop(const Cpu&, const Pass&, float, Matrix<const T>, Matrix<T>);                                                        \
@@ -83,45 +83,44 @@ namespace pdp::cpu {
   template void embed(const Cpu&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<T>);                             \
   template void embed_backward(const Cpu&, Matrix<const std::int32_t>, const TokenRows&, Matrix<const T>, Matrix<Accumulated<T>>, bool); \
   template void copy_columns(const Cpu&, Matrix<const T>, Index, Matrix<T>, Index, Index);                                               \
-  template void copy(const Cpu&, Matrix<const T>, Matrix<T>);
-PDP_INSTANTIATE_FOR_ANY(float)
-PDP_INSTANTIATE_FOR_ANY(double)
-PDP_INSTANTIATE_FOR_ANY(BFloat16)
-#undef PDP_INSTANTIATE_FOR_ANY
-
-// For bfloat16, bfloat16.hpp and bfloat16_products.hpp have functions of these names, except for sum_of_squares.
-#define PDP_INSTANTIATE(T)                                                                                                             \
-  template void gemm(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                   \
-  template void gemm_nt(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                \
-  template void gemm_tn(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                \
-  template void softmax_cross_entropy(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*, \
-                                      Index, double, const ClassWeights&);                                                             \
-  template void softmax_part(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<T>, Index, double,       \
-                             const ClassWeights&);                                                                                     \
-  template void softmax_cross_entropy_of_parts(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Matrix<const T>,     \
-                                               const double*, Matrix<T>, LossSums*, Index, double, Index, const ClassWeights&);        \
-  template void squared_error(const Cpu&, Matrix<const T>, Matrix<const T>, const double*, Matrix<T>, LossSums*, bool);                \
-  template void fill_uniform(const Cpu&, random::Key, double, const random::Elements&, std::span<T>);                                  \
-  template void add_row(const Cpu&, const T*, Matrix<T>);                                                                              \
-  template void sum_rows(const Cpu&, Matrix<const T>, T*, bool);                                                                       \
-  template void attend(const Cpu&, const Attention&, Matrix<const T>, Matrix<T>, T*);                                                  \
-  template void attend_backward(const Cpu&, const Attention&, Matrix<const T>, Matrix<const T>, Matrix<const T>, const T*, Matrix<T>); \
-  template void rotate(const Cpu&, const Attention&, const Rotation&, Matrix<T>);                                                      \
-  template void convolve(const Cpu&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                              \
-  template void convolve_backward_input(const Cpu&, const Convolution&, const T*, Matrix<const T>, Matrix<T>);                         \
-  template void convolve_backward_weight(const Cpu&, const Convolution&, Matrix<const T>, Matrix<const T>, T*, T*, bool);              \
-  template void max_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                      \
-  template void max_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>);           \
-  template void average_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                  \
-  template void average_pool(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                          \
-  template void average_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                         \
-  template void average_pool_backward(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                 \
-  template void softmax(const Cpu&, Matrix<const T>, Matrix<T>);                                                                       \
-  template void softmax_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);                                             \
-  template void sum_of_squares(const Cpu&, Matrix<const T>, double*);
+  template void copy(const Cpu&, Matrix<const T>, Matrix<T>);                                                                            \
+  template void gemm(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                     \
+  template void gemm_nt(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>, bool);                                                  \
+  template void gemm_tn(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<Accumulated<T>>, bool);                                     \
+  template void softmax_cross_entropy(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, const double*, Matrix<T>, LossSums*,   \
+                                      Index, double, const ClassWeights&);                                                               \
+  template void softmax_part(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index, Index, Matrix<Accumulated<T>>, Index,    \
+                             double, const ClassWeights&);                                                                               \
+  template void softmax_cross_entropy_of_parts(const Cpu&, Matrix<const T>, std::span<const std::int32_t>, Index,                        \
+                                               Matrix<const Accumulated<T>>, const double*, Matrix<T>, LossSums*, Index, double, Index,  \
+                                               const ClassWeights&);                                                                     \
+  template void squared_error(const Cpu&, Matrix<const T>, Matrix<const Accumulated<T>>, const double*, Matrix<T>, LossSums*, bool);     \
+  template void fill_uniform(const Cpu&, random::Key, double, const random::Elements&, std::span<T>);                                    \
+  template void add_row(const Cpu&, const T*, Matrix<T>);                                                                                \
+  template void sum_rows(const Cpu&, Matrix<const T>, Accumulated<T>*, bool);                                                            \
+  template void attend(const Cpu&, const Attention&, Matrix<const T>, Matrix<T>, T*);                                                    \
+  template void attend_backward(const Cpu&, const Attention&, Matrix<const T>, Matrix<const T>, Matrix<const T>, const T*, Matrix<T>);   \
+  template void rotate(const Cpu&, const Attention&, const Rotation&, Matrix<T>);                                                        \
+  template void convolve(const Cpu&, const Convolution&, Matrix<const T>, const T*, const T*, Matrix<T>);                                \
+  template void convolve_backward_input(const Cpu&, const Convolution&, const T*, Matrix<const T>, Matrix<T>);                           \
+  template void convolve_backward_weight(const Cpu&, const Convolution&, Matrix<const T>, Matrix<const T>, Accumulated<T>*,              \
+                                         Accumulated<T>*, bool);                                                                         \
+  template void max_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                        \
+  template void max_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<const T>, Matrix<const T>, Matrix<T>);             \
+  template void average_pool(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                                    \
+  template void average_pool(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                            \
+  template void average_pool_backward(const Cpu&, const Pooling&, Matrix<const T>, Matrix<T>);                                           \
+  template void average_pool_backward(const Cpu&, const AdaptivePooling&, Matrix<const T>, Matrix<T>);                                   \
+  template void softmax(const Cpu&, Matrix<const T>, Matrix<T>);                                                                         \
+  template void softmax_backward(const Cpu&, Matrix<const T>, Matrix<const T>, Matrix<T>);
 PDP_INSTANTIATE(float)
 PDP_INSTANTIATE(double)
+PDP_INSTANTIATE(BFloat16)
 #undef PDP_INSTANTIATE
+
+template void affine(const Cpu&, Matrix<const BFloat16>, Matrix<const BFloat16>, const BFloat16*, Matrix<BFloat16>, Activation);
+template void sum_of_squares(const Cpu&, Matrix<const float>, double*);
+template void sum_of_squares(const Cpu&, Matrix<const double>, double*);
 
 template void convert(const Cpu&, Matrix<const float>, Matrix<BFloat16>);
 template void convert(const Cpu&, Matrix<const BFloat16>, Matrix<float>);

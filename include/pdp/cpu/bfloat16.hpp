@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 
@@ -20,41 +21,58 @@
 /// comments of the templates say what each computes.
 namespace pdp::cpu {
 
-void fill_uniform(const Cpu& cpu, random::Key key, double bound, const random::Elements& elements, std::span<BFloat16> values);
+template <std::same_as<BFloat16> T>
+void fill_uniform(const Cpu& cpu, random::Key key, double bound, const random::Elements& elements, std::span<T> values);
 
-void softmax(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<BFloat16> y);
-void softmax_backward(const Cpu& cpu, Matrix<const BFloat16> y, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x);
+template <std::same_as<BFloat16> T>
+void softmax(const Cpu& cpu, Matrix<const T> x, Matrix<T> y);
+template <std::same_as<BFloat16> T>
+void softmax_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 
-void attend(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<BFloat16> y, BFloat16* sums);
-void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
-                     Matrix<const BFloat16> gradient_y, const BFloat16* sums, Matrix<BFloat16> gradient_x);
-void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<BFloat16> x);
+template <std::same_as<BFloat16> T>
+void attend(const Cpu& cpu, const Attention& how, Matrix<const T> x, Matrix<T> y, T* sums);
+template <std::same_as<BFloat16> T>
+void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y, const T* sums,
+                     Matrix<T> gradient_x);
+template <std::same_as<BFloat16> T>
+void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<T> x);
 
-void convolve(const Cpu& cpu, const Convolution& how, Matrix<const BFloat16> x, const BFloat16* weight, const BFloat16* bias,
-              Matrix<BFloat16> y);
-void convolve_backward_input(const Cpu& cpu, const Convolution& how, const BFloat16* weight, Matrix<const BFloat16> gradient_y,
-                             Matrix<BFloat16> gradient_x);
-void convolve_backward_weight(const Cpu& cpu, const Convolution& how, Matrix<const BFloat16> x, Matrix<const BFloat16> gradient_y,
-                              float* gradient_weight, float* gradient_bias, bool accumulate);
+template <std::same_as<BFloat16> T>
+void convolve(const Cpu& cpu, const Convolution& how, Matrix<const T> x, const T* weight, const T* bias, Matrix<T> y);
+template <std::same_as<BFloat16> T>
+void convolve_backward_input(const Cpu& cpu, const Convolution& how, const T* weight, Matrix<const T> gradient_y, Matrix<T> gradient_x);
+template <std::same_as<BFloat16> T>
+void convolve_backward_weight(const Cpu& cpu, const Convolution& how, Matrix<const T> x, Matrix<const T> gradient_y, float* gradient_weight,
+                              float* gradient_bias, bool accumulate);
 
-void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y);
-void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
-                       Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x);
-void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y);
-void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y);
-void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x);
-void average_pool_backward(const Cpu& cpu, const AdaptivePooling& how, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x);
+template <std::same_as<BFloat16> T>
+void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y);
+template <std::same_as<BFloat16> T>
+void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
+                       Matrix<T> gradient_x);
+template <std::same_as<BFloat16> T>
+void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y);
+template <std::same_as<BFloat16> T>
+void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> x, Matrix<T> y);
+template <std::same_as<BFloat16> T>
+void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x);
+template <std::same_as<BFloat16> T>
+void average_pool_backward(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x);
 
-void softmax_cross_entropy(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes, const double* row_scale,
-                           Matrix<BFloat16> gradient, LossSums* sums, Index ignored = no_class, double smoothing = 0,
+template <std::same_as<BFloat16> T>
+void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
+                           Matrix<T> gradient, LossSums* sums, Index ignored = no_class, double smoothing = 0,
                            const ClassWeights& weights = {});
-void softmax_part(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes, Index first, Index columns,
+template <std::same_as<BFloat16> T>
+void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
                   Matrix<float> part, Index ignored = no_class, double smoothing = 0, const ClassWeights& weights = {});
-void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes, Index first,
-                                    Matrix<const float> parts, const double* row_scale, Matrix<BFloat16> gradient, LossSums* sums,
+template <std::same_as<BFloat16> T>
+void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
+                                    Matrix<const float> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums,
                                     Index ignored = no_class, double smoothing = 0, Index columns = 1, const ClassWeights& weights = {});
-void squared_error(const Cpu& cpu, Matrix<const BFloat16> output, Matrix<const float> target, const double* row_scale,
-                   Matrix<BFloat16> gradient, LossSums* sums, bool ignores_nan = false);
+template <std::same_as<BFloat16> T>
+void squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const float> target, const double* row_scale, Matrix<T> gradient,
+                   LossSums* sums, bool ignores_nan = false);
 
 template <class Function>
 void elementwise_loss(const Cpu& cpu, const Function& function, Matrix<const BFloat16> output, Matrix<const float> target,

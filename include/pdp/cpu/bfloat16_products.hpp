@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+
 #include <pdp/core/affine.hpp>
 #include <pdp/core/dtype.hpp>
 #include <pdp/core/matrix.hpp>
@@ -10,16 +12,21 @@
 /// are floats. oneDNN multiplies if onednn::prefers_bfloat16(), or by Products::sixteen_bits. Otherwise blocks of the operands are widened.
 namespace pdp::cpu {
 
-void gemm(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate);
-void gemm_nt(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate);
-void gemm_tn(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<float> c, bool accumulate);
+template <std::same_as<BFloat16> T>
+void gemm(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
+template <std::same_as<BFloat16> T>
+void gemm_nt(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate);
+template <std::same_as<BFloat16> T>
+void gemm_tn(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<float> c, bool accumulate);
 
-void add_row(const Cpu& cpu, const BFloat16* row, Matrix<BFloat16> rows);
-void sum_rows(const Cpu& cpu, Matrix<const BFloat16> rows, float* sums, bool accumulate);
+template <std::same_as<BFloat16> T>
+void add_row(const Cpu& cpu, const T* row, Matrix<T> rows);
+template <std::same_as<BFloat16> T>
+void sum_rows(const Cpu& cpu, Matrix<const T> rows, float* sums, bool accumulate);
 
 /// Adds the bias and computes the activation before it rounds, unless oneDNN multiplies.
-void affine(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<const BFloat16> weight, const BFloat16* bias, Matrix<BFloat16> y,
-            Activation activation);
+template <std::same_as<BFloat16> T>
+void affine(const Cpu& cpu, Matrix<const T> x, Matrix<const T> weight, const T* bias, Matrix<T> y, Activation activation);
 
 }  // namespace pdp::cpu
 

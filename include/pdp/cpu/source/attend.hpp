@@ -278,17 +278,17 @@ void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const T> x, Ma
 template <std::floating_point T>
 void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<T> x) {
   in_parts(cpu, how.positions, 1, [&](Index begin, Index end) {
-    const Index half = how.width / 2;
+    const Index pairs = how.width / 2;
     for (Index position = begin; position < end; ++position) {
-      for (Index i = 0; i < half; ++i) {
+      for (Index i = 0; i < pairs; ++i) {
         const double angle = rotation.sign() * as_double(position) * std::pow(rotation.base, rotation.exponent(i, how.width));
         const auto cosine = static_cast<T>(std::cos(angle)), sine = static_cast<T>(std::sin(angle));
         for (Index row = 0; row < x.rows; ++row) {
           for (Index which = 0; which < how.heads + how.key_heads; ++which) {
             T* const pair = x.row(row) + position * how.row() + how.query_or_key(which) + i;
-            const T first = pair[0], second = pair[half];
+            const T first = pair[0], second = pair[pairs];
             pair[0] = first * cosine - second * sine;
-            pair[half] = first * sine + second * cosine;
+            pair[pairs] = first * sine + second * cosine;
           }
         }
       }

@@ -3,6 +3,7 @@
 /// Definitions for pdp/cpu/bfloat16.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -54,19 +55,23 @@ void map_rows(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<const BFloat16> y
 
 }  // namespace detail
 
-PDP_INLINE void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<BFloat16> values) {
+template <std::same_as<BFloat16> T>
+void fill_uniform(const Cpu&, random::Key key, double bound, const random::Elements& elements, std::span<T> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = BFloat16{random::uniform_between<float>(key, bound, elements[as_index(i)])};
 }
 
-PDP_INLINE void softmax(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<BFloat16> y) {
+template <std::same_as<BFloat16> T>
+void softmax(const Cpu& cpu, Matrix<const T> x, Matrix<T> y) {
   detail::map_rows(cpu, x, y, [&](auto in, auto out) { softmax(cpu, in, out); });
 }
-PDP_INLINE void softmax_backward(const Cpu& cpu, Matrix<const BFloat16> y, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x) {
+template <std::same_as<BFloat16> T>
+void softmax_backward(const Cpu& cpu, Matrix<const T> y, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
   detail::map_rows(cpu, y, gradient_y, gradient_x, [&](auto out, auto of_out, auto of_in) { softmax_backward(cpu, out, of_out, of_in); });
 }
 
 // Each sum is stored as two numbers: the nearest one of 16 bits, and what it lacks.
-PDP_INLINE void attend(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<BFloat16> y, BFloat16* sums) {
+template <std::same_as<BFloat16> T>
+void attend(const Cpu& cpu, const Attention& how, Matrix<const T> x, Matrix<T> y, T* sums) {
   const Matrix<BFloat16> all{sums, x.rows, how.positions * how.heads * attention_sums};
   const detail::FloatRows rows{cpu, x.rows, x.cols + y.cols + all.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
@@ -81,8 +86,9 @@ PDP_INLINE void attend(const Cpu& cpu, const Attention& how, Matrix<const BFloat
     }
   });
 }
-PDP_INLINE void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
-                                Matrix<const BFloat16> gradient_y, const BFloat16* sums, Matrix<BFloat16> gradient_x) {
+template <std::same_as<BFloat16> T>
+void attend_backward(const Cpu& cpu, const Attention& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y, const T* sums,
+                     Matrix<T> gradient_x) {
   const Matrix<const BFloat16> all{sums, x.rows, how.positions * how.heads * attention_sums};
   const detail::FloatRows rows{cpu, x.rows, 2 * (x.cols + y.cols) + all.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
@@ -92,7 +98,8 @@ PDP_INLINE void attend_backward(const Cpu& cpu, const Attention& how, Matrix<con
     block.narrow(of_in, gradient_x);
   });
 }
-PDP_INLINE void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<BFloat16> x) {
+template <std::same_as<BFloat16> T>
+void rotate(const Cpu& cpu, const Attention& how, const Rotation& rotation, Matrix<T> x) {
   const detail::FloatRows rows{cpu, x.rows, x.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<float> some = block.copy_of(x);
@@ -101,8 +108,8 @@ PDP_INLINE void rotate(const Cpu& cpu, const Attention& how, const Rotation& rot
   });
 }
 
-PDP_INLINE void convolve(const Cpu& cpu, const Convolution& how, Matrix<const BFloat16> x, const BFloat16* weight, const BFloat16* bias,
-                         Matrix<BFloat16> y) {
+template <std::same_as<BFloat16> T>
+void convolve(const Cpu& cpu, const Convolution& how, Matrix<const T> x, const T* weight, const T* bias, Matrix<T> y) {
   const Index weights = how.filters * how.depth();
   detail::FloatRows rows{cpu, x.rows, x.cols + y.cols, weights + how.filters};
   const float *const factors = rows.widen(weight, weights), *const terms = rows.widen(bias, how.filters);
@@ -113,8 +120,8 @@ PDP_INLINE void convolve(const Cpu& cpu, const Convolution& how, Matrix<const BF
     block.narrow(out, y);
   });
 }
-PDP_INLINE void convolve_backward_input(const Cpu& cpu, const Convolution& how, const BFloat16* weight, Matrix<const BFloat16> gradient_y,
-                                        Matrix<BFloat16> gradient_x) {
+template <std::same_as<BFloat16> T>
+void convolve_backward_input(const Cpu& cpu, const Convolution& how, const T* weight, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
   const Index weights = how.filters * how.depth();
   detail::FloatRows rows{cpu, gradient_x.rows, gradient_x.cols + gradient_y.cols, weights};
   const float* const factors = rows.widen(weight, weights);
@@ -125,8 +132,9 @@ PDP_INLINE void convolve_backward_input(const Cpu& cpu, const Convolution& how, 
     block.narrow(of_in, gradient_x);
   });
 }
-PDP_INLINE void convolve_backward_weight(const Cpu& cpu, const Convolution& how, Matrix<const BFloat16> x,
-                                         Matrix<const BFloat16> gradient_y, float* gradient_weight, float* gradient_bias, bool accumulate) {
+template <std::same_as<BFloat16> T>
+void convolve_backward_weight(const Cpu& cpu, const Convolution& how, Matrix<const T> x, Matrix<const T> gradient_y, float* gradient_weight,
+                              float* gradient_bias, bool accumulate) {
   const detail::FloatRows rows{cpu, x.rows, x.cols + gradient_y.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> in = block.widen(x), of_out = block.widen(gradient_y);
@@ -134,11 +142,13 @@ PDP_INLINE void convolve_backward_weight(const Cpu& cpu, const Convolution& how,
   });
 }
 
-PDP_INLINE void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y) {
+template <std::same_as<BFloat16> T>
+void max_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y) {
   detail::map_rows(cpu, x, y, [&](auto in, auto out) { max_pool(cpu, how, in, out); });
 }
-PDP_INLINE void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<const BFloat16> y,
-                                  Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x) {
+template <std::same_as<BFloat16> T>
+void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<const T> y, Matrix<const T> gradient_y,
+                       Matrix<T> gradient_x) {
   const detail::FloatRows rows{cpu, x.rows, 2 * (x.cols + y.cols)};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> in = block.widen(x), out = block.widen(y), of_out = block.widen(gradient_y);
@@ -147,23 +157,26 @@ PDP_INLINE void max_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<con
     block.narrow(of_in, gradient_x);
   });
 }
-PDP_INLINE void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y) {
+template <std::same_as<BFloat16> T>
+void average_pool(const Cpu& cpu, const Pooling& how, Matrix<const T> x, Matrix<T> y) {
   detail::map_rows(cpu, x, y, [&](auto in, auto out) { average_pool(cpu, how, in, out); });
 }
-PDP_INLINE void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const BFloat16> x, Matrix<BFloat16> y) {
+template <std::same_as<BFloat16> T>
+void average_pool(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> x, Matrix<T> y) {
   detail::map_rows(cpu, x, y, [&](auto in, auto out) { average_pool(cpu, how, in, out); });
 }
-PDP_INLINE void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const BFloat16> gradient_y, Matrix<BFloat16> gradient_x) {
+template <std::same_as<BFloat16> T>
+void average_pool_backward(const Cpu& cpu, const Pooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
   detail::map_rows(cpu, gradient_y, gradient_x, [&](auto of_out, auto of_in) { average_pool_backward(cpu, how, of_out, of_in); });
 }
-PDP_INLINE void average_pool_backward(const Cpu& cpu, const AdaptivePooling& how, Matrix<const BFloat16> gradient_y,
-                                      Matrix<BFloat16> gradient_x) {
+template <std::same_as<BFloat16> T>
+void average_pool_backward(const Cpu& cpu, const AdaptivePooling& how, Matrix<const T> gradient_y, Matrix<T> gradient_x) {
   detail::map_rows(cpu, gradient_y, gradient_x, [&](auto of_out, auto of_in) { average_pool_backward(cpu, how, of_out, of_in); });
 }
 
-PDP_INLINE void softmax_cross_entropy(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes,
-                                      const double* row_scale, Matrix<BFloat16> gradient, LossSums* sums, Index ignored, double smoothing,
-                                      const ClassWeights& weights) {
+template <std::same_as<BFloat16> T>
+void softmax_cross_entropy(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, const double* row_scale,
+                           Matrix<T> gradient, LossSums* sums, Index ignored, double smoothing, const ClassWeights& weights) {
   check_labels(classes.first(as_size(logits.rows)), logits.cols, ignored);  // whose error counts all rows
   const detail::FloatRows rows{cpu, logits.rows, 2 * logits.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
@@ -173,8 +186,9 @@ PDP_INLINE void softmax_cross_entropy(const Cpu& cpu, Matrix<const BFloat16> log
     block.narrow(slope, gradient);
   });
 }
-PDP_INLINE void softmax_part(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes, Index first,
-                             Index columns, Matrix<float> part, Index ignored, double smoothing, const ClassWeights& weights) {
+template <std::same_as<BFloat16> T>
+void softmax_part(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first, Index columns,
+                  Matrix<float> part, Index ignored, double smoothing, const ClassWeights& weights) {
   check_labels(classes.first(as_size(logits.rows)), columns, ignored);
   const detail::FloatRows rows{cpu, logits.rows, logits.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
@@ -182,10 +196,10 @@ PDP_INLINE void softmax_part(const Cpu& cpu, Matrix<const BFloat16> logits, std:
                  weights);
   });
 }
-PDP_INLINE void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const BFloat16> logits, std::span<const std::int32_t> classes,
-                                               Index first, Matrix<const float> parts, const double* row_scale, Matrix<BFloat16> gradient,
-                                               LossSums* sums, Index ignored, double smoothing, Index columns,
-                                               const ClassWeights& weights) {
+template <std::same_as<BFloat16> T>
+void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const T> logits, std::span<const std::int32_t> classes, Index first,
+                                    Matrix<const float> parts, const double* row_scale, Matrix<T> gradient, LossSums* sums, Index ignored,
+                                    double smoothing, Index columns, const ClassWeights& weights) {
   if (logits.rows == 0) return;
   const Index ranks = parts.rows / logits.rows;
   const detail::FloatRows rows{cpu, logits.rows, 2 * logits.cols + ranks * parts.cols};
@@ -200,8 +214,9 @@ PDP_INLINE void softmax_cross_entropy_of_parts(const Cpu& cpu, Matrix<const BFlo
     block.narrow(slope, gradient);
   });
 }
-PDP_INLINE void squared_error(const Cpu& cpu, Matrix<const BFloat16> output, Matrix<const float> target, const double* row_scale,
-                              Matrix<BFloat16> gradient, LossSums* sums, bool ignores_nan) {
+template <std::same_as<BFloat16> T>
+void squared_error(const Cpu& cpu, Matrix<const T> output, Matrix<const float> target, const double* row_scale, Matrix<T> gradient,
+                   LossSums* sums, bool ignores_nan) {
   const detail::FloatRows rows{cpu, output.rows, 2 * output.cols};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> some = block.widen(output);

@@ -3,6 +3,7 @@
 /// Definitions for pdp/cpu/bfloat16_products.hpp; see pdp/core/separate_compilation.hpp.
 
 #include <algorithm>
+#include <concepts>
 
 #include <pdp/core/affine.hpp>
 #include <pdp/core/dtype.hpp>
@@ -110,15 +111,18 @@ struct KeepBlock {
 
 }  // namespace detail
 
-PDP_INLINE void gemm(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate) {
+template <std::same_as<BFloat16> T>
+void gemm(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
   if (detail::multiply_by_onednn(cpu, {a.data, a.cols, false}, {b.data, b.cols, false}, c, a.cols, accumulate)) return;
   detail::multiply_widened<false>(cpu, a, b, c, accumulate, detail::KeepBlock{});
 }
-PDP_INLINE void gemm_nt(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate) {
+template <std::same_as<BFloat16> T>
+void gemm_nt(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, bool accumulate) {
   if (detail::multiply_by_onednn(cpu, {a.data, a.cols, false}, {b.data, b.cols, true}, c, a.cols, accumulate)) return;
   detail::multiply_widened<true>(cpu, a, b, c, accumulate, detail::KeepBlock{});
 }
-PDP_INLINE void gemm_tn(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<float> c, bool accumulate) {
+template <std::same_as<BFloat16> T>
+void gemm_tn(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<float> c, bool accumulate) {
   if (detail::multiply_by_onednn(cpu, {a.data, a.cols, true}, {b.data, b.cols, false}, c, a.rows, accumulate)) return;
   constexpr Index least_rows = 128;  // of a block, as each block reads and writes all of c
   const detail::FloatRows rows{cpu, a.rows, a.cols + b.cols, 0, least_rows};
@@ -128,8 +132,12 @@ PDP_INLINE void gemm_tn(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const B
   });
 }
 
-PDP_INLINE void add_row(const Cpu& cpu, const BFloat16* row, Matrix<BFloat16> rows) { detail::add_row_of(cpu, row, rows); }
-PDP_INLINE void sum_rows(const Cpu& cpu, Matrix<const BFloat16> rows, float* sums, bool accumulate) {
+template <std::same_as<BFloat16> T>
+void add_row(const Cpu& cpu, const T* row, Matrix<T> rows) {
+  detail::add_row_of(cpu, row, rows);
+}
+template <std::same_as<BFloat16> T>
+void sum_rows(const Cpu& cpu, Matrix<const T> rows, float* sums, bool accumulate) {
   constexpr Index least_columns = 128, together = 32;  // as for floats; rows whose sum stays in a register
   if (!accumulate) std::fill_n(sums, rows.cols, 0.0f);
   in_parts(cpu, rows.cols, std::max(least_columns, least_part / std::max<Index>(rows.rows, 1)), [&](Index begin, Index end) {
@@ -147,8 +155,8 @@ PDP_INLINE void sum_rows(const Cpu& cpu, Matrix<const BFloat16> rows, float* sum
   });
 }
 
-PDP_INLINE void affine(const Cpu& cpu, Matrix<const BFloat16> x, Matrix<const BFloat16> weight, const BFloat16* bias, Matrix<BFloat16> y,
-                       Activation activation) {
+template <std::same_as<BFloat16> T>
+void affine(const Cpu& cpu, Matrix<const T> x, Matrix<const T> weight, const T* bias, Matrix<T> y, Activation activation) {
   if (detail::multiply_by_onednn(cpu, {x.data, x.cols, false}, {weight.data, weight.cols, false}, y, x.cols, false)) {
     if (bias != nullptr) add_row(cpu, bias, y);
     if (activation == Activation::relu) relu(cpu, Matrix<const BFloat16>{y}, y);
