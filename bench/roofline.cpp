@@ -5,8 +5,9 @@
 // Prints one JSON object per line. Each has the best result of the calls made in about S seconds (default 1):
 //   ping_pong  ns of a round trip: one core sets a flag and waits for the answer of the next core; -1 if there is only one core
 //   fma        GFLOP/s of one core: fused multiply-adds of floats in registers, for each size of vector registers
-//   product    GFLOP/s of one core in each matrix product of the configurations, also as a fraction of the best fma
-//   bfloat16   GFLOP/s of one core in products of bfloat16, as pdp computes them, and by oneDNN's kernels for 16 bits (0 if it has none)
+//   product    GFLOP/s of one core in each matrix product of the configurations, and of the last layer of a language model (head), also as
+//              a fraction of the best fma
+//   bfloat16   the same for products of bfloat16 of wide and head, as pdp computes them and by oneDNN's kernels (0 if it has none)
 //   memory     GB/s of one core: copying 256 MiB, and adding one array to another (bytes read and written)
 
 #include <algorithm>

@@ -192,7 +192,7 @@ TEST_CASE("A training in bfloat16 continues to the bit from a checkpoint, also i
 
 TEST_CASE("A trainer in bfloat16 predicts with divided layers, and on two threads, within 0.05 of float", "[train]") {
   const auto task = convolutional();
-  const auto inputs = support::normal(37 * 24, 4);
+  const auto inputs = support::normal(3000 * 24, 4);
   const auto predict = [&](const AnyStrategy& strategy, int ranks, int threads, auto precision) {
     const auto all = pdp::testing::ranks<Thread>(ranks, [&](Thread& world) {
       pdp::Trainer trainer{world, strategy, task, {.global_batch = 20, .seed = 9, .input = Shape{1, 4, 6}, .threads = threads}, precision};

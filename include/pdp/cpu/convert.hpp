@@ -7,7 +7,7 @@
 
 namespace pdp::cpu {
 
-/// Computes out = in, rounded to another element type. Both must have the same number of elements.
+/// Computes out = in, rounded to another element type: from float to one of 16 bits, or back. Both must have the same number of elements.
 template <class From, class To>
 void convert(const Cpu&, Matrix<const From> in, Matrix<To> out);
 

@@ -29,7 +29,7 @@ using Operand = OperandOf<float>;
                                  bool accumulate);
 
 /// Returns whether this processor multiplies 16-bit numbers at least as fast as floats: with AMX, or with AVX512_BF16 if it is not Intel's.
-/// Without AMX, Intel's take twice as long as for floats.
+/// Intel's Emerald Rapids without AMX takes twice as long as for floats.
 [[gnu::weak]] bool prefers_bfloat16();
 
 /// Compute c (+)= left right for 16-bit numbers, as product() does for floats. Sums are floats, which are rounded once if c has 16 bits.

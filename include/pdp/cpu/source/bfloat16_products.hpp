@@ -66,8 +66,12 @@ template <bool is_transposed, class Finish>
 void multiply_widened(const Cpu& cpu, Matrix<const BFloat16> a, Matrix<const BFloat16> b, Matrix<BFloat16> c, bool accumulate,
                       const Finish& finish) {
   if (c.size() == 0) return;
-  constexpr Index most = 512, floats = 1024 * most;  // so that the blocks have room in a core's second-level cache
-  const Index depth = std::min(a.cols, most), columns = std::min(c.cols, most), rows = std::min(c.rows, floats / (depth + columns));
+  // A block of b has at most 1 MiB, and those of a and c together little more than 2 MiB. If a has few rows, a block of b is long in the
+  // direction in which b lies in memory.
+  constexpr Index most_values = 512 * 512, few_rows = 256;
+  const Index length = c.rows <= few_rows ? 2048 : 512, breadth = most_values / length;
+  const Index depth = std::min(a.cols, is_transposed ? length : breadth), columns = std::min(c.cols, is_transposed ? breadth : length);
+  const Index rows = std::min(c.rows, std::max(few_rows, 2 * most_values / (depth + columns)));
   float* const right = floats_of_thread(cpu, depth * columns + rows * (depth + columns));
   float* const left = right + depth * columns;
   float* const out = left + rows * depth;
@@ -124,7 +128,8 @@ void gemm_nt(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<T> c, 
 template <std::same_as<BFloat16> T>
 void gemm_tn(const Cpu& cpu, Matrix<const T> a, Matrix<const T> b, Matrix<float> c, bool accumulate) {
   if (detail::multiply_by_onednn(cpu, {a.data, a.cols, true}, {b.data, b.cols, false}, c, a.rows, accumulate)) return;
-  constexpr Index least_rows = 128;  // of a block, as each block reads and writes all of c
+  // Each block reads and writes all of c. So a block is long, but its floats take 16 MiB, unless these are fewer than 128 rows.
+  const Index least_rows = std::clamp<Index>(4 * 1024 * 1024 / std::max<Index>(a.cols + b.cols, 1), 128, 512);
   const detail::FloatRows rows{cpu, a.rows, a.cols + b.cols, 0, least_rows};
   rows.for_each_block([&](detail::FloatBlock& block) {
     const Matrix<const float> left = block.widen(a), right = block.widen(b);

@@ -16,12 +16,10 @@ template <class From, class To>
 void convert(const Cpu& cpu, Matrix<const From> in, Matrix<To> out) {
   const From* const from = in.data;
   To* const to = out.data;
-  constexpr bool has_lanes =
-      (std::same_as<From, float> || std::same_as<From, BFloat16>)&&(std::same_as<To, float> || std::same_as<To, BFloat16>);
-  if constexpr (has_lanes)
-    elementwise<float>(cpu, in.size(), [=]<class V>(Index i, auto io) { io.store(io.load(from + i), to + i); });
-  else
+  if constexpr (std::same_as<From, Float16> || std::same_as<To, Float16>)
     for (Index i = 0; i < in.size(); ++i) to[i] = static_cast<To>(static_cast<float>(from[i]));
+  else
+    elementwise<float>(cpu, in.size(), [=]<class V>(Index i, auto io) { io.store(io.load(from + i), to + i); });
 }
 
 }  // namespace pdp::cpu
